@@ -11,7 +11,6 @@ from callslip._core import Command
 from callslip._runtime import model_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
-from callslip._runtime.early_driver import UnstartedDriver
 from callslip._runtime.grace import GraceTimer
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, read_stream, run_task
 from callslip._runtime.questions import Question, answer
@@ -27,6 +26,7 @@ from callslip.tools import Outcome
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
+    from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.session import RunSession
 
 __all__ = ["drive"]
@@ -44,8 +44,7 @@ async def drive(session: RunSession) -> None:
     """
     check_loop()
     if begins_with_calls(session):
-        early = session.run._driver
-        if isinstance(early, UnstartedDriver):
+        if (early := session.beginning.unstarted) is not None:
             await _prepare_unstarted(session, early)
         else:
             await prepare(session)

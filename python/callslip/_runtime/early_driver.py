@@ -76,6 +76,7 @@ class UnstartedDriver(SessionDriver):
         self._scope: CancelScope | None = None
         self._is_cancelled = self._is_over = False
         session.run._set_driver(self)
+        session.beginning.unstarted = self
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Refuse a message or a decision, from any thread. As `Driver.inject`."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
+    from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.place import Place
     from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
@@ -56,6 +57,7 @@ class Beginning:
     Attributes:
         said: The task of a new run, until it is started.
         unchecked_task: The task of a run that a program has started, until `check_task` was called.
+        unstarted: The driver until then of a run in a task of its own; else `None`.
         inbox: What the run is told from elsewhere; `None` unless its store is shared.
         place: Where a child run stands in its tree; `None` at the top, and unless the store is
             shared.
@@ -69,12 +71,14 @@ class Beginning:
         "place",
         "said",
         "unchecked_task",
+        "unstarted",
     )
 
     def __init__(self, first_commands: FirstCommands) -> None:
         self.first_commands: FirstCommands = first_commands
         self.said: Said | None = None
         self.unchecked_task: Content | None = None
+        self.unstarted: UnstartedDriver | None = None
         self.inbox: Inbox | None = None
         self.place: Place | None = None
         self.continues_children: bool = False
