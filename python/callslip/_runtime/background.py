@@ -37,7 +37,7 @@ def start_task(session: RunSession) -> None:
     # Whoever watches later is told of the present reply from its beginning.
     feed_of(session.run)
     if begins_with_calls(session):
-        session.run._set_driver(UnstartedDriver(session))
+        UnstartedDriver(session)
     else:
         EarlyDriver.of(session)
     loop = _lazy.asyncio.get_running_loop()

@@ -26,6 +26,7 @@ from callslip.tools import Outcome
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
+    from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.session import RunSession
 
 __all__ = ["drive"]
@@ -43,10 +44,10 @@ async def drive(session: RunSession) -> None:
     """
     check_loop()
     if begins_with_calls(session):
-        await prepare(session)
-        if session.core.finished:
-            # It was cancelled before it began.
-            return
+        if (early := session.beginning.unstarted) is not None:
+            await _prepare_unstarted(session, early)
+        else:
+            await prepare(session)
     try:
         await _to_end(session)
     except _GroupError as group:
@@ -65,6 +66,15 @@ async def drive(session: RunSession) -> None:
         if not (session.is_kept if is_cancelled else session.is_of_worker):
             session.cancel()
         raise
+
+
+async def _prepare_unstarted(session: RunSession, early: UnstartedDriver) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    with CancelScope(task, cancellations_before(task)) as scope:
+        if early.is_wanted_in(scope):
+            await prepare(session)
+    early.leave()
 
 
 async def _to_end(session: RunSession) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from callslip import _lazy
 from callslip._runtime.on_loop import SessionDriver
+from callslip.errors import RunCancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from callslip._core import Command
+    from callslip._runtime.cancel_scope import CancelScope
     from callslip._runtime.session import RunSession
 
 __all__ = ["EarlyDriver", "UnstartedDriver"]
@@ -64,10 +68,54 @@ class EarlyDriver(SessionDriver):
 
 
 class UnstartedDriver(SessionDriver):
-    """The driver of a run whose instructions are being computed: it can only be cancelled."""
+    """The driver of a run whose functions are called before it begins: it can only be cancelled.
 
-    __slots__ = ()
+    A run that is cancelled then never began: nothing of it is written down.
+    """
+
+    __slots__ = ("_is_cancelled", "_is_over", "_lock", "_loop", "_scope")
+
+    def __init__(self, session: RunSession) -> None:
+        super().__init__(session)
+        self._loop = _lazy.asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._scope: CancelScope | None = None
+        self._is_cancelled = self._is_over = False
+        session.run._set_driver(self)
+        session.beginning.unstarted = self
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
-        """Admit a decision, from any thread. As `Driver.inject`."""
-        return self._session.inject(make) is not None
+        """Refuse a message or a decision, from any thread. As `Driver.inject`."""
+        with self._lock:
+            # The core raises: the run has not begun.
+            return not self._is_over and self._session.inject(make) is not None
+
+    def cancel_unstarted(self) -> bool:
+        """Cancel the run, from any thread. As `Driver.cancel_unstarted`."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._is_cancelled = True
+            scope = self._scope
+        if scope is not None:
+            # If the loop is closed, nothing waits for the functions any more.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(scope.cancel)
+        return True
+
+    def is_wanted_in(self, scope: CancelScope) -> bool:
+        """Whether the functions are to be called: in this scope, which `cancel` cancels."""
+        with self._lock:
+            self._scope = scope
+            return not self._is_cancelled
+
+    def leave(self) -> None:
+        """Make way for the real driver.
+
+        Raises:
+            RunCancelled: The run was cancelled meanwhile.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise RunCancelled("the run was cancelled", self._session.run)
+            self._is_over = True

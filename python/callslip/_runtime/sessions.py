@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from callslip import _core
 from callslip._options import check_run_id
@@ -37,6 +38,16 @@ __all__ = [
     "said_session",
     "unfinished_runs",
 ]
+
+
+_askers: WeakKeyDictionary[Run[Any], Asker] = WeakKeyDictionary()
+"""What decides on the calls of runs of this process, also in their next turns."""
+
+
+def _keep_asker(session: RunSession, asker: Asker | None) -> None:
+    session.asker = asker
+    if asker is not None:
+        _askers[session.run] = asker
 
 
 def new_run_id() -> str:
@@ -100,7 +111,7 @@ def new_session(
     if above is not None:
         above.run._add_child(run)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    session.asker = asker
+    _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
@@ -168,7 +179,7 @@ def resumed_session(
         raise
     root = run_id if at is None else at[0].above[-1][0]
     session = RunSession(run, worker, setup, resume, levels=levels, root=root)
-    session.asker = asker
+    _keep_asker(session, asker)
     session.beginning.place = None if at is None else at[0]
     if store._shared is not None:
         messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
@@ -236,7 +247,7 @@ def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> 
     levels = run._levels
     run._core.attend()
     worker = agent._in_effect()
-    return RunSession(
+    session = RunSession(
         run,
         worker,
         worker._setup_at(levels),
@@ -244,6 +255,8 @@ def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> 
         levels=levels,
         root=run.id,
     )
+    session.asker = _askers.get(run)
+    return session
 
 
 def unfinished_runs(agent: Agent) -> list[str]:

@@ -17,7 +17,7 @@ def head_of(trace: Trace, texts: Texts) -> str:
     more = "+" if any(run.unreported for run in runs) else ""
     rows = [
         ("protocol", trace.protocol),
-        ("started", moment(trace.started_at)),
+        ("started", moment(trace.started_at) if trace.events else "not yet"),
         ("duration", duration(trace.seconds)),
         ("run", trace.run_id),
         ("runs", f"{len(runs):,}"),
@@ -28,9 +28,8 @@ def head_of(trace: Trace, texts: Texts) -> str:
         *usage_rows(trace.total_usage, more),
     ]
     facts = "".join(f"<div><dt>{name}</dt><dd>{texts.line(text)}</dd></div>" for name, text in rows)
-    return (
-        f'<h1>{texts.line(f"{trace.agent}: {state_of(trace)}")}</h1><dl class="facts">{facts}</dl>'
-    )
+    name = trace.agent or "run"
+    return f'<h1>{texts.line(f"{name}: {state_of(trace)}")}</h1><dl class="facts">{facts}</dl>'
 
 
 def state_of(trace: Trace) -> str:
@@ -38,7 +37,7 @@ def state_of(trace: Trace) -> str:
     if trace.is_waiting:
         return "awaiting approval"
     if trace.ending is None:
-        return "in progress"
+        return "in progress" if trace.events else "not begun"
     return trace.ending.reason.replace("_", " ")
 
 

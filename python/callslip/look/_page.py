@@ -53,13 +53,14 @@ def page_of_runs(
 def _folded(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
     state = state_of(trace)
     kind = "soft" if state == "finished" else "wait" if trace.is_waiting else "bad"
+    started = moment(trace.started_at) if trace.events else "not begun"
     line = (
         f"<strong>{texts.line(trace.agent)}</strong> "
         f'<span class="badge {kind}">{texts.line(state)}</span> {texts.line(trace.task)}'
     )
     return (
         f'<details><summary><span>{line}</span><span class="soft">'
-        f"{moment(trace.started_at)}</span><span>{duration(trace.seconds)}</span></summary>"
+        f"{started}</span><span>{duration(trace.seconds)}</span></summary>"
         f'<div class="inside">{_run(trace, texts, opened, images=images)}</div></details>'
     )
 

@@ -110,9 +110,11 @@ def messages_of(trace: Trace, number: int | None = None) -> list[TraceMessage]:
 
 def _head(trace: Trace) -> Iterator[str]:
     reason = "in progress" if trace.ending is None else _stated(trace.ending.reason)
-    yield f"run {printable(trace.run_id)}: {reason}"
-    yield f"agent {printable(trace.agent)}, protocol {trace.protocol}"
-    yield f"started {_moment(trace.started_at)} UTC, {_duration(trace.seconds)}"
+    yield f"run {printable(trace.run_id)}: {reason if trace.events else 'not begun'}"
+    if trace.agent:
+        yield f"agent {printable(trace.agent)}, protocol {trace.protocol}"
+    if trace.events:
+        yield f"started {_moment(trace.started_at)} UTC, {_duration(trace.seconds)}"
     counts = (
         _count(len(trace.turns), "turn"),
         _count(len(trace.tickets), "ticket"),

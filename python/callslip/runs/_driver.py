@@ -29,5 +29,8 @@ class Driver(Protocol):
             Whether it was admitted. If not, the driver is leaving the run.
         """
 
+    def cancel_unstarted(self) -> bool:
+        """Cancel the run if it has not begun, from any thread. Returns whether that is so."""
+
     def result(self) -> Awaitable[RunResult[Any]]:
         """Return an awaitable for the result of the run."""

@@ -16,7 +16,16 @@ from callslip.runs._result import AnswerT, RunResult
 if TYPE_CHECKING:
     from callslip.runs._run import Run
 
-__all__ = ["ResultElsewhere", "Told", "from_text", "goes_on", "result_of", "tell", "to_text"]
+__all__ = [
+    "ResultElsewhere",
+    "Told",
+    "from_text",
+    "goes_on",
+    "never_began",
+    "result_of",
+    "tell",
+    "to_text",
+]
 
 
 class Told(NamedTuple):
@@ -96,8 +105,21 @@ def from_text(text: str) -> Said:
     return Said(given["text"], parts)
 
 
+def never_began(run: Run) -> bool:
+    """Whether the run was left for good before it began: no store has anything of it."""
+    is_over = run._left is not None and not isinstance(run._left, TakenOver | NoLease)
+    return is_over and not run._core.event_count
+
+
+def was_cancelled_unstarted(run: Run) -> bool:
+    """Whether the run was cancelled before it began."""
+    return isinstance(run._left, RunCancelled) and never_began(run)
+
+
 def goes_on(run: Run) -> bool:
     """Whether the run is not over for its store, though a driver has left it: it may be resumed."""
+    if never_began(run):
+        return False
     return run._store is not None and isinstance(run._left, RunCancelled | TakenOver | NoLease)
 
 

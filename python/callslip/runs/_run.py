@@ -26,7 +26,7 @@ from callslip.runs._conversation import (
     send_sync,
 )
 from callslip.runs._driver import Driver
-from callslip.runs._elsewhere import Told, result_of, tell
+from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_cancelled_unstarted
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._ticket import Ticket
@@ -216,6 +216,8 @@ class Run(Generic[AnswerT]):
         Raises:
             StoreError: The decision cannot be written down.
         """
+        if self._is_cancelled_unstarted():
+            return
         if (shared := self._told_by) is not None:
             # It may go on elsewhere after the end that is known here.
             tell(self, shared, Told("cancel"))
@@ -231,6 +233,11 @@ class Run(Generic[AnswerT]):
         # A driver would have cancelled the child runs.
         if store is not None:
             store._end_children(self.id)
+
+    def _is_cancelled_unstarted(self) -> bool:
+        """Cancel a run that has not begun. Returns whether that is so: there is no log to end."""
+        driver = self._driver
+        return never_began(self) if driver is None else driver.cancel_unstarted()
 
     def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message to the run.
@@ -372,7 +379,7 @@ class Run(Generic[AnswerT]):
     @property
     def finished(self) -> bool:
         """Whether the run is over."""
-        return self._core.finished
+        return self._core.finished or was_cancelled_unstarted(self)
 
     @property
     def status(self) -> RunStatus:
@@ -382,6 +389,8 @@ class Run(Generic[AnswerT]):
     @property
     def stop_reason(self) -> StopReason | None:
         """The reason for the end of the run; `None` before that."""
+        if was_cancelled_unstarted(self):
+            return "cancelled"
         ending = self._core.ending
         return None if ending is None else ending.reason
 

@@ -35,11 +35,14 @@ _READINGS = 5
 
 def trace_of(run: Run[Any]) -> Trace:
     """Return the trace of a run, with those of the runs below it."""
-    core = run._core
+    core, agent = run._core, run._agent
     for _ in range(_READINGS):
         count = core.event_count
         log = RunLog(
             run_id=run.id,
+            agent="" if agent is None else agent.name,
+            protocol="" if agent is None else agent.protocol.name,
+            task=run.task,
             lines=core.records(),
             messages=list(run.messages),
             parts=run.parts,

@@ -33,6 +33,9 @@ class RunLog:
 
     Attributes:
         run_id: The id of the run.
+        agent: The name of its agent, for a run that has not begun; empty if it is not known.
+        protocol: The protocol of that agent.
+        task: The task.
         lines: The lines of its log, without those of the bytes of images and files.
         messages: Its messages, as the model reads them.
         parts: Its images and files by their labels.
@@ -41,6 +44,9 @@ class RunLog:
     """
 
     run_id: str
+    agent: str
+    protocol: str
+    task: str
     lines: Sequence[str]
     messages: Sequence[Mapping[str, Any]]
     parts: Mapping[str, File]
@@ -55,7 +61,7 @@ def fold(log: RunLog, children: Iterable[Trace]) -> Trace:
         log: The run.
         children: The traces of the runs directly below it.
     """
-    reading = _Reading()
+    reading = _Reading(log)
     for line in log.lines:
         reading.read(read_event(line, log.run_id))
     return reading.finish(log, children)
@@ -64,8 +70,14 @@ def fold(log: RunLog, children: Iterable[Trace]) -> Trace:
 class _Reading:
     """A log, as far as it has been read."""
 
-    def __init__(self) -> None:
-        self.head: dict[str, Any] = {}
+    def __init__(self, log: RunLog) -> None:
+        # The log of a run that has begun says more.
+        self.head: dict[str, Any] = {
+            "agent": log.agent,
+            "protocol": log.protocol,
+            "task": log.task,
+            "started_at": 0.0,
+        }
         self.ending: TraceEnding | None = None
         self.turns: dict[int, TurnDraft] = {}
         self.tickets: dict[str, TicketDraft] = {}

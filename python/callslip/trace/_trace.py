@@ -85,12 +85,12 @@ class Trace:
 
     Attributes:
         run_id: The id of the run.
-        agent: The name of the agent.
-        protocol: `"ticket"`, `"chatty"` or `"react"`.
+        agent: The name of the agent; empty if the run has not begun and its agent is not known.
+        protocol: `"ticket"`, `"chatty"` or `"react"`; empty as `agent` is.
         task: The task, as the user has written it.
         parent_run: The id of the parent run; `None` for a run without one.
         parent_ticket: The id of the ticket in the parent run.
-        started_at: The time of the start.
+        started_at: The time of the start; 0.0 if the run has not begun.
         updated_at: The time of the last event, without those of the runs below.
         ending: The end of the run; `None` while it is in progress.
         opening: The messages before the first reply: the prompt, examples, an earlier conversation,

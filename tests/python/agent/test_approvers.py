@@ -301,3 +301,30 @@ def test_an_answer_is_checked_beside_it(run):
     agent = agent_with(check_answer=lambda answer, context: checked.append(answer))
     assert run(agent, approve=lambda ticket: True).value == "done"
     assert checked == ["done"]
+
+
+@pytest.mark.parametrize("how", ["send", "send_sync"])
+def test_the_approver_of_a_run_decides_in_its_next_turns(how):
+    asked, paid = [], []
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    def approve(ticket):
+        asked.append(ticket.id)
+        return True
+
+    model = ScriptedModel([act("pay", amount=1), finish(), act("pay", amount=2), finish("end")])
+    result = Agent(model, tools=[pay]).run_sync("go", approve=approve)
+    if how == "send_sync":
+        result = result.run.send_sync("again")
+    else:
+
+        async def main():
+            return await asyncio.wait_for(result.run.send("again"), 20)
+
+        result = asyncio.run(main())
+    assert (result.value, asked, paid) == ("end", ["T1", "T2"], [1, 2])

@@ -175,3 +175,14 @@ async def test_a_message_to_a_finished_run_is_answered_with_the_instructions_of_
         await until(lambda: len(prompts) == 2, "the message is not answered")
         await fleet.result(run_id, timeout=LONG)
     assert (calls, prompts) == ([run_id], ["Call 1.", "Call 1."])
+
+
+async def test_a_run_that_waits_for_a_worker_is_shown(web):
+    run = web.run(await Fleet(web).submit("nobody", "Count the stars."))
+    assert str(run).splitlines() == [
+        f"run {run.id}: not begun",
+        "0 turns, 0 tickets, 0 violations, 0 tokens in, 0 out",
+        "task: Count the stars.",
+        "no answer yet",
+    ]
+    assert "run: not begun" in run.to_html()
