@@ -43,7 +43,9 @@ class CancelScope:
         self._task = task
         # With the scope's own cancellation, from its delivery to the end of the work.
         self._expected = count
-        self._is_closed = self.cancel_called = self.cancelled_caught = False
+        self._is_closed = False
+        self.cancel_called: bool = False
+        self.cancelled_caught: bool = False
 
     def cancel(self) -> None:
         """Cancel the work. Only from the thread of the event loop; a second call does nothing."""

@@ -217,22 +217,21 @@ class Run(Generic[AnswerT]):
             StoreError: The decision cannot be written down.
         """
         if self._is_cancelled_unstarted():
-            return
+            return None
         if (shared := self._told_by) is not None:
             # It may go on elsewhere after the end that is known here.
-            tell(self, shared, Told("cancel"))
-            return
+            return tell(self, shared, Told("cancel"))
         driven = self._driven
         if driven is not None and driven is not self:
-            driven.cancel()
-            return
+            return driven.cancel()
         if self.finished:
-            return
+            return None
         store = self._store if driven is None else None
         self._inject(_core.Run.cancel)
         # A driver would have cancelled the child runs.
         if store is not None:
             store._end_children(self.id)
+        return None
 
     def _is_cancelled_unstarted(self) -> bool:
         """Cancel a run that has not begun. Returns whether that is so: there is no log to end."""
@@ -438,9 +437,8 @@ class Run(Generic[AnswerT]):
         """The object of this run whose driver is in this process; `None` if there is none."""
         if self._driver is not None:
             return self
-        other = run_under_way(self.id)
-        is_ours = other is not None and self._store is not None and other._is_in_store(self._store)
-        return other if is_ours else None
+        other, store = run_under_way(self.id), self._store
+        return None if other is None or store is None or not other._is_in_store(store) else other
 
     @property
     def _told_by(self) -> _core.SharedRuns | None:
