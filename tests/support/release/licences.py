@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -27,7 +28,8 @@ def listed(text: str) -> set[tuple[str, str]]:
     return set(_LISTED.findall(text))
 
 
-def write() -> str:
+@functools.cache
+def licences_of_now() -> str:
     """Return the text for the crates of now."""
     crates = sorted(
         {
@@ -83,7 +85,7 @@ def _source(crate: dict[str, Any], texts: list[str]) -> str:
 
 
 def main() -> None:
-    FILE.write_text(write(), encoding="utf-8")
+    FILE.write_text(licences_of_now(), encoding="utf-8")
     print(f"{FILE.name}: {len(listed(FILE.read_text(encoding='utf-8')))} crates")
 
 
