@@ -241,11 +241,12 @@ class PointProxy:
             way.text = "close a statement"
 
     def _count(self, way: _Way) -> None:
-        if self._is_holding:
-            self._send(way)
-            return
         text = re.sub("--.*", "", way.text)
         self.messages.append(" ".join(text.split())[:300])
+        if self._is_holding:
+            # It was sent together with the one that is held.
+            self._send(way)
+            return
         number = len(self.messages)
         is_point = self._point is not None and self._point.number == number
         if is_point and self._point is not None and self._point.is_before:
