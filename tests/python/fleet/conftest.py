@@ -19,6 +19,13 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 @pytest.fixture
+def store(database):
+    """A store of the database, where nothing else is meant by it."""
+    with TicketStore(database) as store:
+        yield store
+
+
+@pytest.fixture
 def web(database):
     """The store of a process that drives nothing."""
     with TicketStore(database) as store:

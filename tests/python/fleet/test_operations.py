@@ -27,12 +27,6 @@ FINISH = json.dumps(
 
 
 @pytest.fixture
-def store(database):
-    with TicketStore(database) as store:
-        yield store
-
-
-@pytest.fixture
 def empty(postgres):
     """The URL of a database without tables."""
     url = postgres.new_database(ready=False)

@@ -13,12 +13,6 @@ from fleets.here import call, finish, turns
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture
-def store(database):
-    with TicketStore(database) as store:
-        yield store
-
-
 @tool
 def fail(words: str) -> str:
     """Fail."""

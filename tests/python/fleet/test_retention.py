@@ -17,12 +17,6 @@ from callslip.sandbox._file_stores import FolderStore
 FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
 
-@pytest.fixture
-def store(database):
-    with TicketStore(database) as store:
-        yield store
-
-
 def run_one(store):
     return Agent(lambda messages: FINISH, store=store).run_sync("?").run.id
 
