@@ -49,7 +49,8 @@ class Limits:
             a visible mark; the ticket keeps the whole result.
         max_violations: Replies in a row that may break the protocol; one more ends the run.
         max_repeats: Times that the same call with the same result is made. Further calls are
-            refused, and the third refusal in a row ends the run.
+            refused, and the third refusal in a row ends the run. A message of the user starts the
+            count again.
 
     Raises:
         UsageError: A limit has a wrong type, or is out of range.

@@ -15,13 +15,16 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
 
 /// The first version whose runs end if nothing counts what a limit bounds.
 pub(super) const COUNTED: u32 = 4;
+
+/// The first version in which a message of the user lets calls be made again that were refused.
+pub(super) const AGAIN: u32 = 8;
 
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]

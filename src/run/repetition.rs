@@ -1,7 +1,7 @@
 //! The guard against repetition: what was called with which arguments, and what came of it.
 
 use crate::reply::Value;
-use crate::ticket::{Outcome, TicketId, TicketList};
+use crate::ticket::{Outcome, TicketId, TicketList, is_false};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 pub(super) struct Repetition {
     seen: IndexMap<String, Seen>,
     refused: u32,
+    /// Whether a message of the user starts the counts again. In logs before version 8 it does not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) per_message: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -70,6 +73,17 @@ impl Repetition {
     /// Whether the run ends because the model has ignored two refusals.
     pub(super) fn refused_too_often(&self) -> bool {
         self.refused >= LAST_REFUSAL
+    }
+
+    /// The user has said more: calls that failed, or gave the same result, may be what is asked for now.
+    pub(super) fn on_user_said(&mut self) {
+        if !self.per_message {
+            return;
+        }
+        self.refused = 0;
+        for seen in self.seen.values_mut() {
+            (seen.failed, seen.times) = (false, 0);
+        }
     }
 
     /// A call was admitted, so the model has left its loop.
@@ -220,6 +234,26 @@ mod tests {
         let mut guard = Repetition::default();
         assert_eq!(record(&mut guard, &[ok("1"), ok("1"), ok("2")]), [1, 2, 1]);
         assert_eq!(guard.check("f {}", 2), Verdict::Fresh);
+    }
+
+    #[test]
+    fn a_message_of_the_user_starts_the_counts_again() {
+        for per_message in [true, false] {
+            let mut guard = Repetition { per_message, ..Repetition::default() };
+            record(&mut guard, &[ok("1"), ok("1")]);
+            guard.refuse();
+            guard.refuse();
+            guard.on_user_said();
+            guard.refuse();
+            assert_eq!(guard.refused_too_often(), !per_message);
+            assert_eq!(guard.check("f {}", 2) == Verdict::Fresh, per_message);
+            assert!(guard.last("f {}").is_some());
+
+            record(&mut guard, &[Outcome::Error { message: "no".into(), transient: false }]);
+            assert_eq!(guard.check("f {}", 2), Verdict::Failed);
+            guard.on_user_said();
+            assert_eq!(guard.check("f {}", 2) == Verdict::Fresh, per_message);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::codes::Code;
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, unknown_keys};
 use crate::reply::Value;
-use crate::run::event::{Event, FailedCall, Note, Opened, Start, Usage};
+use crate::run::event::{AGAIN, Event, FailedCall, Note, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::repetition;
@@ -160,6 +160,7 @@ impl RunState {
 
     fn on_user_said(&mut self, text: &str, at: f64) {
         self.said = true;
+        self.repetition.on_user_said();
         self.add_task(text);
         if self.ending.take().is_some() {
             self.went_on_at = Some(at);
@@ -303,6 +304,7 @@ impl RunState {
         self.started_at = at;
         let setup = start.own_setup();
         self.result_bytes = setup.limits.result_bytes;
+        self.repetition.per_message = start.version >= AGAIN;
         self.messages.push(Message::new(Role::System, Arc::clone(&setup.prompt)));
         self.messages.extend_from_slice(&setup.examples);
         self.messages.extend_from_slice(&start.messages);
