@@ -150,7 +150,11 @@ def test_a_message_to_a_run_under_way_counts_too():
     async def main():
         async with Agent(ScriptedModel(replies), tools=[fetch, wait]).stream("Read it.") as run:
             async for event in run:
-                if isinstance(event, Event) and event.kind == "ticket_opened" and event.tool == "wait":
+                if (
+                    isinstance(event, Event)
+                    and event.kind == "ticket_opened"
+                    and event.tool == "wait"
+                ):
                     run.send("It is there now.")
                     said.set()
         return run.result.run
