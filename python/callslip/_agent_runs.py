@@ -186,11 +186,11 @@ class AgentRuns(Generic[AnswerT]):
         from callslip._runtime.stream import RunStream
 
         if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
-            said = None if say is None else check_message(say)
-            opened = partial(
-                said_session, self._agent, cast("str", run), said, deps, approve=approve
+            said, run_id = None if say is None else check_message(say), cast("str", run)
+            read = partial(said_session, self._agent, run_id, said, deps, approve=approve)
+            return RunStream(
+                lambda attach: self._reachable(run_id, lambda: attach(read()))(), children=children
             )
-            return RunStream(opened, children=children)
         session = new_session(
             self._agent,
             cast("Content", task),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.store import TicketStore
 
-__all__ = ["open_in_thread", "open_reachable", "take_in_thread"]
+__all__ = ["open_in_thread", "open_reachable", "release", "take_in_thread"]
 
 SessionT = TypeVar("SessionT", bound="RunSession | None")
 TakenT = TypeVar("TakenT")
@@ -27,10 +27,11 @@ async def open_in_thread(opened: Callable[[], SessionT]) -> SessionT:
 
     If the task is cancelled meanwhile, the run is released once it is open.
     """
-    return await take_in_thread(opened, _release)
+    return await take_in_thread(opened, release)
 
 
-def _release(session: RunSession | None) -> None:
+def release(session: RunSession | None) -> None:
+    """Release a run that is open, and that nobody is going to drive."""
     if session is None:
         return
     if session.run._driver is not None:

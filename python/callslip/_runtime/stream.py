@@ -6,13 +6,14 @@ import asyncio
 import threading
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
 from callslip._runtime.event_queue import EventQueue
 from callslip._runtime.on_loop import PendingResult
-from callslip._runtime.opening import open_in_thread
+from callslip._runtime.opening import release, take_in_thread
 from callslip._runtime.sessions import continued_session
 from callslip._runtime.start import begins_with_calls, prepare
 from callslip._threads.current_loop import check_loop
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from callslip.parts import Content, Said
     from callslip.runs import Run, RunResult, Ticket
 
+    _Attach = Callable[[RunSession], RunSession]
+
 __all__ = ["RunStream"]
 
 
@@ -48,9 +51,14 @@ class RunStream(Generic[AnswerT]):
 
     run: Run[AnswerT]
 
-    def __init__(self, session: RunSession | Callable[[], RunSession], *, children: bool) -> None:
+    def __init__(
+        self,
+        session: RunSession | Callable[[_Attach], RunSession],
+        *,
+        children: bool,
+    ) -> None:
         # A run that a store keeps is read when the block is entered.
-        self._read: Callable[[], RunSession] | None = None
+        self._read: Callable[[_Attach], RunSession] | None = None
         if callable(session):
             self._read = session
         else:
@@ -78,19 +86,26 @@ class RunStream(Generic[AnswerT]):
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         if self._read is not None:
-            self._take(await open_in_thread(self._read))
-        if begins_with_calls(self._session):
-            await self._prepare()
-        self._queue = EventQueue(self._loop, self.run.id, children=self._children)
-        feed = feed_of(self.run)
-        feed.reader = self._queue
-        # Approvers have to see the calls of child runs that need approval; otherwise none do.
-        if self._children or self._session.agent._asks_for_approval is not None:
-            feed.want_children()
+            await take_in_thread(partial(self._read, self._attach), _give_up)
+        else:
+            if begins_with_calls(self._session):
+                await self._prepare()
+            self._attach(self._session)
         self._is_open = True
         self._open(self._session)
         self._create_task()
         return self
+
+    def _attach(self, session: RunSession) -> RunSession:
+        """Queue all that happens in the run from now on, before a decision can reach it."""
+        self._take(session)
+        self._queue = EventQueue(self._loop, self.run.id, children=self._children)
+        feed = feed_of(self.run)
+        feed.reader = self._queue
+        # Approvers have to see the calls of child runs that need approval; otherwise none do.
+        if self._children or session.agent._asks_for_approval is not None:
+            feed.want_children()
+        return session
 
     async def __aexit__(
         self,
@@ -122,7 +137,7 @@ class RunStream(Generic[AnswerT]):
 
     def _open(self, session: RunSession) -> None:
         """Start or resume a run, as far as that needs no driver."""
-        self._early = EarlyDriver(session)
+        self._early = EarlyDriver.of(session)
         self._session = session
 
     def _create_task(self) -> None:
@@ -268,3 +283,8 @@ class _StreamedResult:
             return await self._result
         finally:
             self._queue.remove_waiter(waiter)
+
+
+def _give_up(session: RunSession) -> None:
+    release(session)
+    feed_of(session.run).reader = None

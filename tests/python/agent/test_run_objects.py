@@ -60,12 +60,23 @@ def test_a_decision_by_an_object_that_was_read_before(parked, decide, outcome):
     assert asyncio.run(main()).tickets[0].outcome == outcome
 
 
+async def streamed(agent, run_id):
+    async with agent.stream(run=run_id) as stream:
+        async for _ in stream:
+            pass
+    return stream.result
+
+
+OPENED = pytest.mark.parametrize("opened", [Agent.resume, streamed], ids=["resume", "stream"])
+
+
+@OPENED
 @decisions
-def test_a_decision_while_the_run_is_being_resumed(parked, decide, outcome):
+def test_a_decision_while_the_run_is_being_resumed(parked, opened, decide, outcome):
     store, run_id = parked
 
     async def main():
-        task = asyncio.create_task(agent_of(store).resume(run_id))
+        task = asyncio.create_task(opened(agent_of(store), run_id))
         await hold_the_loop_while_it_opens(store, run_id)
         decide(store.run(run_id))
         return await asyncio.wait_for(task, LONG)
@@ -82,9 +93,10 @@ async def hold_the_loop_while_it_opens(store, run_id):
         pause.wait(0.01)
 
 
+@OPENED
 @decisions
 def test_a_decision_in_another_thread_while_the_run_is_being_opened(
-    parked, decide, outcome, monkeypatch
+    parked, opened, decide, outcome, monkeypatch
 ):
     store, run_id = parked
     is_claimed, goes_on = threading.Event(), threading.Event()
@@ -98,7 +110,7 @@ def test_a_decision_in_another_thread_while_the_run_is_being_opened(
     monkeypatch.setattr(opening, "EarlyDriver", begin_late)
 
     async def main():
-        task = asyncio.create_task(agent_of(store).resume(run_id))
+        task = asyncio.create_task(opened(agent_of(store), run_id))
         await asyncio.to_thread(is_claimed.wait, LONG)
         deciding = asyncio.create_task(asyncio.to_thread(decide, store.run(run_id)))
         await asyncio.sleep(0.1)
@@ -110,12 +122,13 @@ def test_a_decision_in_another_thread_while_the_run_is_being_opened(
     assert asyncio.run(main()).tickets[0].outcome == outcome
 
 
-def test_a_message_by_an_object_that_was_read_before(parked):
+@OPENED
+def test_a_message_by_an_object_that_was_read_before(parked, opened):
     store, run_id = parked
     before = store.run(run_id)
 
     async def main():
-        task = asyncio.create_task(agent_of(store).resume(run_id))
+        task = asyncio.create_task(opened(agent_of(store), run_id))
         await hold_the_loop_while_it_opens(store, run_id)
         said = before.send("Never mind.")
         before.approve("T1")
@@ -127,12 +140,13 @@ def test_a_message_by_an_object_that_was_read_before(parked):
     assert [event.text for event in log if event.kind == "user_said"] == ["Never mind."]
 
 
-def test_a_cancel_by_an_object_that_was_read_before(parked):
+@OPENED
+def test_a_cancel_by_an_object_that_was_read_before(parked, opened):
     store, run_id = parked
     before = store.run(run_id)
 
     async def main():
-        task = asyncio.create_task(agent_of(store).resume(run_id))
+        task = asyncio.create_task(opened(agent_of(store), run_id))
         await hold_the_loop_while_it_opens(store, run_id)
         before.cancel()
         with pytest.raises(RunCancelled):
@@ -142,11 +156,12 @@ def test_a_cancel_by_an_object_that_was_read_before(parked):
     assert store.run(run_id).stop_reason == "cancelled"
 
 
-def test_a_resume_that_is_cancelled_while_it_opens_leaves_the_run(parked):
+@OPENED
+def test_a_resume_that_is_cancelled_while_it_opens_leaves_the_run(parked, opened):
     store, run_id = parked
 
     async def main():
-        task = asyncio.create_task(agent_of(store).resume(run_id))
+        task = asyncio.create_task(opened(agent_of(store), run_id))
         await hold_the_loop_while_it_opens(store, run_id)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
