@@ -4,7 +4,7 @@
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
 use crate::part::Content;
-use crate::run::{self, Command, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent, resume};
+use crate::run::{self, Command, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Spent, resume};
 use crate::store::{Claim, Hold, Log, LogError, Position, Store, StoreError, With};
 use crate::ticket::TicketId;
 use std::collections::HashMap;
@@ -183,8 +183,8 @@ impl LiveRun {
     }
 
     /// A run that waits for a worker, and has not begun: its log is empty.
-    pub fn queued(run_id: &str, agent: &str, source: Arc<dyn Store>) -> Self {
-        let machine = RunMachine::new(run_id.to_owned(), agent.to_owned(), None, Arc::new(Setup::unknown()));
+    pub fn queued(run_id: &str, agent: &str, task: &str, source: Arc<dyn Store>) -> Self {
+        let machine = RunMachine::queued(run_id.to_owned(), agent.to_owned(), task.into());
         Self { source: Some(source), ..Self::of(machine, Log::default()) }
     }
 

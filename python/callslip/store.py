@@ -261,20 +261,7 @@ class TicketStore:
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self):
             return run
-        if self._shared is not None:
-            return self._shared_run(run_id)
         core = _core.Run.load(self._native, run_id)
-        return Run(core, run_id, core.task, store=self)
-
-    def _shared_run(self, run_id: str) -> Run:
-        native = self._native
-        try:
-            core = _core.Run.load(native, run_id)
-        except StoreError:
-            if (queued := _core.Run.load_queued(native, run_id)) is not None:
-                return Run(queued[0], run_id, queued[1], store=self)
-            # It may have begun just now.
-            core = _core.Run.load(native, run_id)
         return Run(core, run_id, core.task, store=self)
 
     def to_html(

@@ -18,7 +18,7 @@ use crate::run::{
     Command, FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
     read_contents, read_log,
 };
-use crate::store::Store;
+use crate::store::StoreError;
 use crate::ticket::TicketId;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -139,22 +139,15 @@ impl PyRun {
         Ok(())
     }
 
-    /// A run of a store, to be read.
+    /// A run of a store, to be read. One that waits for a worker has a task, and no events.
     #[staticmethod]
     fn load(py: Python<'_>, store: &PyStore, run_id: &str) -> CoreResult<Py<Self>> {
         let store = store.open()?;
-        let records = py.detach(|| store.load(run_id))?;
-        let run = LiveRun::load(run_id, records, Arc::clone(store))?;
+        let run = match py.detach(|| store.load(run_id)) {
+            Err(StoreError::NotBegun { agent, task, .. }) => LiveRun::queued(run_id, &agent, &task, Arc::clone(store)),
+            records => LiveRun::load(run_id, records?, Arc::clone(store))?,
+        };
         stored_run(py, run)
-    }
-
-    /// A run of a shared store that waits for a worker and has not begun, to be read; `None` if there is none.
-    #[staticmethod]
-    fn load_queued(py: Python<'_>, store: &PyStore, run_id: &str) -> CoreResult<Option<(Py<Self>, String)>> {
-        let shared = store.shared()?;
-        let Some((agent, task)) = py.detach(|| shared.queued(run_id))? else { return Ok(None) };
-        let source: Arc<dyn Store> = shared.clone();
-        Ok(Some((stored_run(py, LiveRun::queued(run_id, &agent, source))?, task)))
     }
 
     /// Adds what other processes have written to the log of a run of a shared store, which is only read. Returns how many

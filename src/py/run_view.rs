@@ -9,7 +9,7 @@ use super::setup::{Grammars, Situation};
 use crate::live::LiveRun;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
-use crate::run::{Phase, resume, write_log};
+use crate::run::{Phase, write_log};
 use crate::store::Hold;
 use crate::ticket::{Ticket, TicketId};
 use pyo3::prelude::*;
@@ -159,8 +159,7 @@ impl PyRunView {
     /// What the user asked for.
     #[getter]
     fn task(&self) -> CoreResult<String> {
-        let run = self.lock()?;
-        Ok(resume::start(run.log().records()).map(|start| start.task.to_string()).unwrap_or_default())
+        Ok(self.lock()?.machine().task().to_owned())
     }
 
     /// How many events its log has, those that were compacted among them.

@@ -81,7 +81,16 @@ pub struct RunMachine {
 impl RunMachine {
     /// A run that has not begun. `run_id` must be unique; `parent` is the call of another run that starts it.
     pub fn new(run_id: String, agent: String, parent: Option<Parent>, setup: Arc<Setup>) -> Self {
-        Self::of(Start {
+        Self::of(Self::not_begun(run_id, agent, parent, Arc::default(), setup))
+    }
+
+    /// A run that another process is to begin.
+    pub fn queued(run_id: String, agent: String, task: Arc<str>) -> Self {
+        Self::of(Self::not_begun(run_id, agent, None, task, Arc::new(Setup::unknown())))
+    }
+
+    fn not_begun(run_id: String, agent: String, parent: Option<Parent>, task: Arc<str>, setup: Arc<Setup>) -> Start {
+        Start {
             version: VERSION,
             run_id,
             agent,
@@ -91,10 +100,10 @@ impl RunMachine {
             instructions: None,
             messages: Arc::default(),
             traceparent: None,
-            task: Arc::default(),
+            task,
             parts: Vec::new(),
             setup,
-        })
+        }
     }
 
     /// A run that will begin with this event.
@@ -213,6 +222,11 @@ impl RunMachine {
     /// Its id.
     pub fn run_id(&self) -> &str {
         &self.start.run_id
+    }
+
+    /// What the user asks for; empty before it has begun.
+    pub fn task(&self) -> &str {
+        &self.start.task
     }
 
     /// The fold of its events.

@@ -24,6 +24,11 @@ pub enum StoreError {
     /// There is no such run.
     #[error("there is no run {run_id} in this store: it was never written here, or it was deleted")]
     NoSuchRun { run_id: String },
+    /// The run has no log yet.
+    #[error(
+        "run {run_id} waits for a worker, which begins it: call fleet.result('{run_id}'), or fleet.work() in a process with its agent"
+    )]
+    NotBegun { run_id: String, agent: String, task: String },
     /// Writing failed, and the store has stopped.
     #[error("{0}")]
     Failed(String),

@@ -121,7 +121,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The log of a run.
     ///
     /// # Errors
-    /// `NoSuchRun`, or it can't be read.
+    /// `NoSuchRun`, `NotBegun` (in a shared store), or it can't be read.
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError>;
 
     /// Whether it has a run, which has begun.

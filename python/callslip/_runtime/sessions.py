@@ -18,7 +18,7 @@ from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
-from callslip.errors import StoreError, UsageError
+from callslip.errors import UsageError
 from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, Ticket
@@ -157,7 +157,8 @@ def resumed_session(
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     store = store or worker._required_store()
-    core = _opened(store, run_id)
+    with run_lock(store, run_id):
+        core = _core.Run.open(store._native, run_id)
     # Like its other limits, the number of levels is the one that the run was started with.
     levels = core.levels if at is None else at[1]
     core.adopt(worker._setup_at(levels).native, goes_on=goes_on)
@@ -185,19 +186,6 @@ def resumed_session(
         messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
         session.beginning.inbox = Inbox(store._shared, run_id, messages)
     return session
-
-
-def _opened(store: TicketStore, run_id: str) -> _core.Run:
-    try:
-        with run_lock(store, run_id):
-            return _core.Run.open(store._native, run_id)
-    except StoreError as error:
-        if store._shared is None or _core.Run.load_queued(store._native, run_id) is None:
-            raise
-        raise StoreError(
-            f"run {run_id} waits for a worker, which begins it: call fleet.result({run_id!r}), or "
-            "fleet.work() in a process with its agent"
-        ) from error
 
 
 def said_session(

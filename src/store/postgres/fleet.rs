@@ -408,7 +408,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// It can't be read.
-    pub fn queued(&self, run_id: &str) -> Result<Option<(String, String)>, StoreError> {
+    pub(super) fn queued(&self, run_id: &str) -> Result<Option<(String, String)>, StoreError> {
         let sql = "SELECT agent, task FROM callslip.run WHERE id = $1 AND next = 0 AND NOT is_call";
         let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
         Ok(rows.first().map(|row| (decode(row.get(0)), decode(row.get(1)))))

@@ -300,7 +300,14 @@ impl Store for PostgresStore {
     }
 
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {
-        let records = self.records_since(run_id, 0)?;
+        let mut records = self.records_since(run_id, 0)?;
+        if records.is_empty() {
+            if let Some((agent, task)) = self.queued(run_id)? {
+                return Err(StoreError::NotBegun { run_id: run_id.to_owned(), agent, task });
+            }
+            // It may have begun just now.
+            records = self.records_since(run_id, 0)?;
+        }
         if records.is_empty() { Err(StoreError::NoSuchRun { run_id: run_id.to_owned() }) } else { Ok(records) }
     }
 
