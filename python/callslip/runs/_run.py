@@ -110,8 +110,7 @@ class Run(Generic[AnswerT]):
         self._raised: BaseException | None = None
         # The exception with which a driver left the run before its end.
         self._left: BaseException | None = None
-        # For those who watch.
-        self._feed: Feed | None = None
+        self._feed: Feed | None = None  # for those who watch
         # How many levels of child runs may be below it.
         self._levels: int | None = None
         self._children: list[Run] = []
@@ -124,10 +123,9 @@ class Run(Generic[AnswerT]):
         return self._messages_until(self._core.message_count)
 
     def _messages_until(self, count: int) -> Messages:
-        cache = self._message_cache
-        if cache is None:
-            cache = self._message_cache = MessageCache(self._core)
-        return cache.until(count)
+        if self._message_cache is None:
+            self._message_cache = MessageCache(self._core)
+        return self._message_cache.until(count)
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -262,6 +260,8 @@ class Run(Generic[AnswerT]):
 
     def send_sync(self, message: Content, *, deps: object = None) -> RunResult[AnswerT]:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
+
+        Without `approve=` of the run, a call that needs approval waits for another thread.
 
         Raises:
             UsageError: The run is in progress, or this was called inside a tool.

@@ -124,14 +124,6 @@ def test_the_versions_of_the_file_and_of_the_log_are_those_of_the_code():
     assert re.findall(r"version of the tables, now (\d+)", text) == [str(tables)]
     assert re.findall(r"a version of their own, now (\d+)", text) == [log]
 
-    shared = len(list((ROOT / "src/store/postgres").glob("version_*.sql")))
-    versions = (DOCS / "explanation/versions.md").read_text("utf-8")
-    assert re.findall(r"^\| .+ \| (\d+) \|", versions, flags=re.MULTILINE) == [
-        log,
-        str(tables),
-        str(shared),
-    ]
-
 
 @pytest.mark.parametrize("page", [*TOP, *PAGES], ids=lambda page: page.name)
 def test_links_lead_to_files_and_sections(page):
