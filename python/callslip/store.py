@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +31,7 @@ from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
+from callslip.runs._conversation import run_lock
 from callslip.runs._feed import tell_deleted
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
@@ -367,7 +368,10 @@ class TicketStore:
         """
         for run_id in run_ids:
             check_run_id(run_id)
-        deleted = self._native.delete(list(run_ids))
+        with ExitStack() as locks:
+            for run_id in sorted(set(run_ids)):
+                locks.enter_context(run_lock(self, run_id))
+            deleted = self._native.delete(list(run_ids))
         tell_deleted(self, run_ids)
         return deleted
 
@@ -403,7 +407,8 @@ class TicketStore:
             StoreError: There is no such run, or a driver works on it.
         """
         check_run_id(run_id)
-        self._native.compact(run_id)
+        with run_lock(self, run_id):
+            self._native.compact(run_id)
 
     def _end_children(
         self, run_id: str, tickets: Collection[str] | None = None, above: str | None = None
@@ -419,7 +424,8 @@ class TicketStore:
             if tickets is None or child.parent_ticket in tickets:
                 with suppress(StoreError):
                     above = above or run_id
-                    _core.Run.abandon(self._native, child.run_id, time.time(), above)
+                    with run_lock(self, child.run_id):
+                        _core.Run.abandon(self._native, child.run_id, time.time(), above)
                     self._end_children(child.run_id, above=above)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from callslip._options import check_whole
 from callslip._runtime.sessions import unfinished_runs
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
+from callslip.runs._conversation import is_driven
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -32,7 +33,7 @@ async def resume_all(
             try:
                 return await resume(run_id)
             except Exception as error:  # noqa: BLE001  # it is returned with the others
-                return None if _is_claimed(agent, run_id, error) else error
+                return None if _is_driven(agent, run_id, error) else error
 
     run_ids = await _lazy.asyncio.to_thread(unfinished_runs, agent)
     async with _lazy.asyncio.TaskGroup() as group:
@@ -48,13 +49,13 @@ def resume_all_sync(agent: Agent, resume: Callable[[str], T]) -> dict[str, T | E
         try:
             results[run_id] = resume(run_id)
         except Exception as error:  # noqa: BLE001  # it is returned with the others
-            if not _is_claimed(agent, run_id, error):
+            if not _is_driven(agent, run_id, error):
                 results[run_id] = error
     return results
 
 
-def _is_claimed(agent: Agent, run_id: str, error: Exception) -> bool:
+def _is_driven(agent: Agent, run_id: str, error: Exception) -> bool:
     """Whether the error is that another driver works on the run."""
     if not isinstance(error, StoreError):
         return False
-    return agent._in_effect()._required_store()._native.is_claimed(run_id)
+    return is_driven(agent._in_effect()._required_store(), run_id)

@@ -22,7 +22,7 @@ from callslip.errors import UsageError
 from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, Ticket
-from callslip.runs._conversation import run_lock
+from callslip.runs._conversation import is_driven, run_lock
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -269,7 +269,7 @@ def unfinished_runs(agent: Agent) -> list[str]:
         in_progress = {(ticket.run_id, ticket.id) for ticket in tickets}
     unfinished = []
     for run in reversed(running):
-        if store._native.is_claimed(run.run_id):
+        if is_driven(store, run.run_id):
             continue
         # A run that was started in a call is ended or resumed by the run that makes the call.
         if (run.parent_run, run.parent_ticket) in in_progress:

@@ -36,6 +36,7 @@ __all__ = [
     "edited_arguments",
     "find_ticket",
     "inject",
+    "is_driven",
     "run_lock",
     "send",
     "send_sync",
@@ -58,6 +59,14 @@ def run_lock(store: TicketStore, run_id: str) -> threading.RLock:
     # Its `setdefault` is not one step.
     with _lock_of_locks:
         return _locks.setdefault((store._identity, run_id), threading.RLock())
+
+
+def is_driven(store: TicketStore, run_id: str) -> bool:
+    """Whether a driver of this process works on a run. A claim to append a message is none."""
+    if not store._native.is_claimed(run_id):
+        return False
+    with run_lock(store, run_id):
+        return store._native.is_claimed(run_id)
 
 
 def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:

@@ -1,6 +1,7 @@
 """Several objects of one run: messages and decisions reach its driver by each of them."""
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -172,3 +173,64 @@ def test_a_resume_that_is_cancelled_while_it_opens_leaves_the_run(parked, opened
     assert (run._driver, run.finished) == (None, False)
     run.approve("T1")
     assert agent_of(store).resume_sync(run_id).tickets[0].outcome == "ok"
+
+
+@pytest.fixture
+def slow_commits(parked, monkeypatch):
+    """Two events: a decision is being written down, and may end."""
+    store, _ = parked
+    commits = type(store._commits)
+    begun, may_end, written = threading.Event(), threading.Event(), commits.written
+
+    def slowly(self, core):
+        begun.set()
+        assert may_end.wait(LONG)
+        written(self, core)
+
+    monkeypatch.setattr(commits, "written", slowly)
+    return begun, may_end
+
+
+@pytest.mark.parametrize("how", ["resume_all", "resume_all_sync"])
+@decisions
+def test_a_run_is_not_left_out_because_a_decision_is_being_written(
+    parked, slow_commits, how, decide, outcome
+):
+    store, run_id = parked
+    begun, may_end = slow_commits
+    deciding = threading.Thread(target=decide, args=[store.run(run_id)])
+    deciding.start()
+    assert begun.wait(LONG)
+    threading.Timer(0.3, may_end.set).start()
+    agent = agent_of(store)
+    results = asyncio.run(agent.resume_all()) if how == "resume_all" else agent.resume_all_sync()
+    deciding.join(LONG)
+    assert results[run_id].tickets[0].outcome == outcome
+
+
+def test_a_child_run_is_ended_though_a_decision_is_being_written(parked, slow_commits):
+    store, run_id = parked
+    begun, may_end = slow_commits
+    log = store.run(run_id).export().splitlines()
+    first = json.loads(log[0])
+    first["event"]["run_started"] |= {"run_id": "child", "parent": {"run_id": "p", "ticket": 1}}
+    store.import_run([json.dumps(first), *log[1:]])
+    deciding = threading.Thread(target=store.run("child").approve, args=["T1"])
+    deciding.start()
+    assert begun.wait(LONG)
+    threading.Timer(0.3, may_end.set).start()
+    store._end_children("p")
+    deciding.join(LONG)
+    assert store.run("child").finished
+
+
+def test_a_run_is_deleted_once_a_decision_is_written(parked, slow_commits):
+    store, run_id = parked
+    begun, may_end = slow_commits
+    deciding = threading.Thread(target=store.run(run_id).approve, args=["T1"])
+    deciding.start()
+    assert begun.wait(LONG)
+    threading.Timer(0.3, may_end.set).start()
+    assert store.delete(run_id) == 1
+    deciding.join(LONG)
+    assert store.runs() == []

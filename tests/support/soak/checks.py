@@ -101,8 +101,7 @@ class Process:
             f"thread {name}"
             for name, count in self.threads.items()
             # The library has its pool and one private loop; a client may have left a pool.
-            if count
-            > {"callslip": pool.WORKERS, "asyncio": 2 * 32}.get(name, max(1, base.threads[name]))
+            if count > max(LARGEST.get(name, 1), base.threads[name])
         ]
         found += [
             f"thread {name}" for name in self.threads if name not in KNOWN | base.threads.keys()
@@ -118,6 +117,7 @@ class Process:
         return found
 
 
+LARGEST = {"callslip": pool.WORKERS, "asyncio": 2 * 32}
 LOOPS = 2
 WAKER_FILES = 2
 KNOWN = frozenset({"MainThread", "callslip", "callslip-loop", "asyncio"})
