@@ -12,6 +12,7 @@ from callslip.events import RunFinished
 from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._shared_trace import tracer_for
 from callslip.otel._start import start_of
+from callslip.otel._unfinished import Unfinished
 from callslip.runs._observer import Observer
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ class SpanObserver(Observer):
         """Take an event of a run."""
         spans = self._open.get(run.id)
         if spans is None:
-            spans = self._open[run.id] = self._begin(run, event.at)
+            if run._driver is None:
+                # A message or a decision: nothing works on the run yet.
+                return
+            spans = self._open[run.id] = self._take_up(run, event)
         spans.on_event(event)
         if isinstance(event, RunFinished):
             del self._open[run.id]
@@ -60,6 +64,19 @@ class SpanObserver(Observer):
             return None
         token = context.attach(spans.context_of(ticket))
         return lambda: context.detach(token)
+
+    def _take_up(self, run: Run[Any], first: Event) -> RunSpans:
+        """Begin the spans of a run that was begun before, and of what is open in it.
+
+        Args:
+            run: The run.
+            first: The first event since it was resumed.
+        """
+        unfinished = Unfinished.of(event for event in run.log if event.seq < first.seq)
+        at = unfinished.begins_at(first)
+        spans = self._begin(run, at)
+        spans.take_up(unfinished, at)
+        return spans
 
     def _begin(self, run: Run[Any], at: float) -> RunSpans:
         start = start_of(run)
