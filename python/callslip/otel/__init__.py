@@ -9,21 +9,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context, metrics, trace
-
+from callslip._extras import needs
 from callslip._options import check_flag, shown
 from callslip.errors import UsageError
 from callslip.events import Compacted, Event, RunFinished, TicketOpened
-from callslip.otel._content import is_wanted
-from callslip.otel._meters import Meters
-from callslip.otel._names import SCHEMA_URL, SCOPE
-from callslip.otel._observer import SpanObserver
-from callslip.otel._run_spans import Recorder, RunSpans
-from callslip.otel._start import start_of
-from callslip.otel._unfinished import Unfinished
 from callslip.runs import Run
 from callslip.runs._observers import add_observer, remove_observers
 from callslip.trace import Trace
+
+with needs("callslip[otel]"):
+    from opentelemetry import context, metrics, trace
+
+    from callslip.otel._content import is_wanted
+    from callslip.otel._meters import Meters
+    from callslip.otel._names import SCHEMA_URL, SCOPE
+    from callslip.otel._observer import SpanObserver
+    from callslip.otel._run_spans import Recorder, RunSpans
+    from callslip.otel._start import start_of
+    from callslip.otel._unfinished import Unfinished
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
