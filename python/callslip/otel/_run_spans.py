@@ -25,7 +25,13 @@ from callslip.events import (
     Violated,
 )
 from callslip.otel import _names as names
-from callslip.otel._content import clean, clean_json, messages_json
+from callslip.otel._content import (
+    clean,
+    clean_json,
+    instructions_json,
+    messages_json,
+    reply_json,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -198,8 +204,7 @@ class RunSpans:
             if usage.cost:
                 about[names.COST] = usage.cost
         if self._content:
-            said = {"role": "assistant", "content": event.text}
-            about[names.OUTPUT_MESSAGES] = messages_json([said])
+            about[names.OUTPUT_MESSAGES] = reply_json(event.text, event.finish_reason)
         span.set_attributes(about)
         for repair in event.repairs:
             self._note(names.REPAIR, repair["code"], event.at)
@@ -337,7 +342,7 @@ class RunSpans:
     def _tell_conversation(self, span: Span) -> None:
         """Record the messages once, at the run: each turn's would repeat those before it."""
         first, *others = self._run.messages
-        span.set_attribute(names.SYSTEM_INSTRUCTIONS, clean(first["content"]))
+        span.set_attribute(names.SYSTEM_INSTRUCTIONS, instructions_json(first["content"]))
         span.set_attribute(names.INPUT_MESSAGES, messages_json(others))
 
     def _fail(self, span: Span, kind: str, error: str | None) -> None:

@@ -256,6 +256,11 @@ def test_texts_only_where_they_are_wanted(recorded, monkeypatch, option, variabl
     if is_there:
         call = recorded.named("execute_tool look").attributes
         assert json.loads(call["gen_ai.tool.call.arguments"])["what"].startswith("here ")
+        run = recorded.named("invoke_agent clerk").attributes
+        (part,) = json.loads(run["gen_ai.system_instructions"])
+        assert (part["type"], "look(what: str)" in part["content"]) == ("text", True)
+        (last,) = json.loads(recorded.spans[-1].attributes["gen_ai.output.messages"])
+        assert (last["role"], last["finish_reason"]) == ("assistant", "stop")
 
 
 def test_a_kept_run_gives_the_spans_of_the_live_one(recorded, tmp_path):
