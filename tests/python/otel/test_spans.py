@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
 from callslip import (
@@ -410,6 +411,24 @@ def test_nothing_is_recorded_any_more(recorded):
     otel.uninstrument()
     agent(finish("x")).run_sync("Go.")
     assert recorded.spans == []
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("method", ["on_start", "on_end"])
+def test_a_fault_of_a_processor_ends_no_run(recorded, caplog, driver, method):
+    class Faulty(SpanProcessor):
+        pass
+
+    def fault(*_, **__):
+        raise RuntimeError("a fault of telemetry")
+
+    setattr(Faulty, method, fault)
+    recorded.tracers.add_span_processor(Faulty())
+    recorded.instrument()
+    result = DRIVERS[driver](agent(act("look", what="x"), finish("x")), "Go.")
+    assert result.value == "x"
+    told = [one.getMessage() for one in caplog.records if one.name == "callslip.otel"]
+    assert told == [f"the spans of run {result.run.id} cannot be recorded"]
 
 
 def test_spans_need_a_run():
