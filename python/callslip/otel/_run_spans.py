@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from callslip.otel._meters import Meters
     from callslip.otel._start import Start
     from callslip.otel._unfinished import Unfinished
-    from callslip.runs import Run
+    from callslip.runs import Run, Usage
 
 __all__ = ["Recorder", "RunSpans"]
 
@@ -130,10 +130,7 @@ class RunSpans:
                 self._end_model()
                 self._ask(event, event.at)
             case ModelAttemptFailed():
-                if self._model is not None:
-                    self._model.span.add_event(
-                        names.ATTEMPT_FAILED, self._error_text(event.error), _nanoseconds(event.at)
-                    )
+                self._fail_attempt(event)
             case ModelReplied():
                 self._reply(event)
             case Violated():
@@ -186,11 +183,22 @@ class RunSpans:
         )
         self._model = _ModelCall(span, event, at)
 
+    def _fail_attempt(self, event: ModelAttemptFailed) -> None:
+        call = self._model
+        if call is None:
+            return
+        model = {names.REQUEST_MODEL: event.model}
+        about = {**model, **self._error_text(event.error)}
+        call.span.add_event(names.ATTEMPT_FAILED, about, _nanoseconds(event.at))
+        self._count(event.usage, {**call.about, **model})
+
     def _reply(self, event: ModelReplied) -> None:
         call = self._model
         if call is None:
             return
         span, usage = call.span, event.usage
+        if event.model is not None:
+            call.tell_other_model(event.model, event.provider)
         about: dict[str, Any] = {
             names.REQUEST_STREAM: event.streamed,
             names.FINISH_REASONS: [event.finish_reason],
@@ -219,11 +227,15 @@ class RunSpans:
         meters.inference.record(max(0.0, event.at - call.began), about)
         if event.first_at is not None:
             meters.first_chunk.record(max(0.0, event.first_at - call.began), about)
-        if event.usage is not None:
-            # A usage does not count texts and images apart.
-            kind = {**about, names.MODALITY: "unknown"}
-            meters.input_tokens.add(event.usage.input_tokens, kind)
-            meters.output_tokens.add(event.usage.output_tokens, kind)
+        self._count(event.usage, about)
+
+    def _count(self, usage: Usage | None, about: Mapping[str, Any]) -> None:
+        if usage is None or self._meters is None:
+            return
+        # A usage does not count texts and images apart.
+        kind = {**about, names.MODALITY: "unknown"}
+        self._meters.input_tokens.add(usage.input_tokens, kind)
+        self._meters.output_tokens.add(usage.output_tokens, kind)
 
     def _fail_model(self, event: RunFinished) -> None:
         """End the span of a request that the run has ended without a reply to."""
@@ -371,6 +383,15 @@ class _ModelCall:
                 names.PROVIDER: asked.provider,
             }
         )
+
+    def tell_other_model(self, model: str, provider: str | None) -> None:
+        """Name the model that has replied in place of the one that was asked first."""
+        other = {names.REQUEST_MODEL: model}
+        if provider is not None or names.PROVIDER in self.about:
+            other[names.PROVIDER] = provider or "unknown"
+        self.about |= other
+        self.span.set_attributes(other)
+        self.span.update_name(f"{names.CHAT} {model}")
 
 
 class _ToolCall:

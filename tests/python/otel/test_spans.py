@@ -15,9 +15,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from callslip import (
     Agent,
+    Fallback,
     ModelChunk,
     ModelError,
+    ModelReply,
     ProtocolError,
+    Retrying,
     ScriptedModel,
     TicketStore,
     UsageError,
@@ -133,6 +136,45 @@ def test_turns_tell_model_usage_and_first_chunk(recorded):
     assert (point.value, point.attributes["gen_ai.token.modality"]) == (12, "unknown")
     for name in ("gen_ai.client.inference.duration", "gen_ai.invoke_agent.duration"):
         assert recorded.points(name)[0].count == 1
+
+
+def test_the_model_that_has_replied_is_named(recorded):
+    recorded.instrument()
+
+    class Big:
+        model, provider = "big", "acme"
+
+        def __call__(self, messages):
+            raise TimeoutError("no answer")
+
+    class Small:
+        model, provider = "small", "other"
+
+        def __call__(self, messages):
+            usage = {"input_tokens": 12, "output_tokens": 3, "cached_tokens": 0, "cost": 0.5}
+            return ModelReply(finish("x"), usage=usage)
+
+    agent(model=Fallback(Big(), Small())).run_sync("Go.")
+    span = recorded.named("chat small")
+    names = ("gen_ai.request.model", "gen_ai.provider.name")
+    assert [span.attributes[name] for name in names] == ["small", "other"]
+    (event,) = span.events
+    assert (event.name, event.attributes["gen_ai.request.model"]) == (
+        "callslip.attempt_failed",
+        "big",
+    )
+    (point,) = recorded.points("gen_ai.client.inference.usage.input_tokens")
+    assert [point.attributes[name] for name in names] == ["small", "other"]
+
+
+def test_tokens_of_failed_attempts_are_counted(recorded):
+    recorded.instrument()
+    usage = {"input_tokens": 7, "output_tokens": 2, "cached_tokens": 0, "cost": 0.0}
+    replies = [ModelReply("", usage=usage), ModelReply(finish("x"), usage=usage)]
+    model = Retrying(lambda _: replies.pop(0), tries=2, backoff=0)
+    run = agent(model=model).run_sync("Go.").run
+    points = recorded.points("gen_ai.client.inference.usage.input_tokens")
+    assert sum(point.value for point in points) == run.usage.input_tokens == 14
 
 
 def test_violations_and_repairs_are_events_of_their_turn(recorded):
