@@ -15,14 +15,16 @@ from datetime import timedelta
 from inspect import isawaitable
 from typing import Any
 
-from temporalio import activity, workflow
-from temporalio.client import Client
-from temporalio.common import RetryPolicy
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
-
+from callslip._extras import needs
 from callslip._options import check_called_with, check_seconds, check_text, check_type
 from callslip.errors import StoreError, UsageError
 from callslip.fleet import Fleet
+
+with needs("callslip[temporal]"):
+    from temporalio import activity, workflow
+    from temporalio.client import Client
+    from temporalio.common import RetryPolicy
+    from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 __all__ = ["Dispatch", "Wake", "activities"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from callslip.cli._imports import ProgramError
-from callslip.cli._output import print_text, report
+from callslip.cli._output import open_missing_streams, print_text, report
 from callslip.cli._parser import command_parser
 from callslip.errors import CallslipError, ReplayError
 
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: The words are wrong, or ask for help.
     """
+    open_missing_streams()
     options = command_parser().parse_args(arguments)
     # A command imports what it needs, so that help is quick.
     command = import_module(f"callslip.cli.{options.module}")

@@ -17,7 +17,10 @@ from callslip.sandbox._native import probe_profiles
 
 __all__ = ["run"]
 
-_PACKAGES = ("pydantic", "openai", "anthropic", "xllamacpp", "mcp", "httpx", "genai-prices", "uv")
+_PACKAGES = (
+    *("pydantic", "openai", "anthropic", "xllamacpp", "mcp", "httpx", "genai-prices", "uv"),
+    *("starlette", "uvicorn", "opentelemetry-api", "pgmq", "obstore", "temporalio"),
+)
 
 
 def run(options: argparse.Namespace) -> int:

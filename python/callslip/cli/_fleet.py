@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if options.command == "migrate":
         check_url(options.url)
         before, after = migrate(options.url)
-        made = "made ready" if before == 0 else f"had version {before}"
+        made = "was made ready" if before == 0 else f"had version {before}"
         print_text(f"the database {made}, and has version {after} of the tables")
     elif options.command == "work":
         _work(options)

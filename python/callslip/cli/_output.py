@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 from callslip._call_line import printable
 
-__all__ = ["print_json", "print_piece", "print_table", "print_text", "report"]
+__all__ = [
+    "open_missing_streams",
+    "print_json",
+    "print_piece",
+    "print_table",
+    "print_text",
+    "report",
+]
+
+
+def open_missing_streams() -> None:
+    """Open what the starting process has closed of input, output and error output: to nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def print_text(text: str, file: TextIO | None = None) -> None:

@@ -8,9 +8,12 @@ serve(store)
 
 from __future__ import annotations
 
-from callslip.console._app import Console
-from callslip.console._open import console
-from callslip.console._options import Name
-from callslip.console._serve import serve
+from callslip._extras import needs
+
+with needs("callslip[console]"):
+    from callslip.console._app import Console
+    from callslip.console._open import console
+    from callslip.console._options import Name
+    from callslip.console._serve import serve
 
 __all__ = ["Console", "Name", "console", "serve"]

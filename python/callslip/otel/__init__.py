@@ -6,22 +6,27 @@ otel.spans(store.run(run_id))        # a run that a store keeps
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context, metrics, trace
-
+from callslip._extras import needs
 from callslip._options import check_flag, shown
 from callslip.errors import UsageError
 from callslip.events import Compacted, Event, RunFinished, TicketOpened
-from callslip.otel._content import is_wanted
-from callslip.otel._meters import Meters
-from callslip.otel._names import SCHEMA_URL, SCOPE
-from callslip.otel._observer import SpanObserver
-from callslip.otel._run_spans import Recorder, RunSpans
-from callslip.otel._start import start_of
 from callslip.runs import Run
 from callslip.runs._observers import add_observer, remove_observers
 from callslip.trace import Trace
+
+with needs("callslip[otel]"):
+    from opentelemetry import context, metrics, trace
+
+    from callslip.otel._content import is_wanted
+    from callslip.otel._meters import Meters
+    from callslip.otel._names import SCHEMA_URL, SCOPE
+    from callslip.otel._observer import SpanObserver
+    from callslip.otel._run_spans import Recorder, RunSpans
+    from callslip.otel._start import start_of
+    from callslip.otel._unfinished import Unfinished
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -113,18 +118,24 @@ def _record(recorder: Recorder, run: Run[Any], above: Context, root: str) -> Non
     log = run.log
     whole = None if not isinstance(log[0], Compacted) else run.trace()
     at = log[0].at if whole is None else whole.started_at
-    made = RunSpans(recorder, run, start_of(run), above=above, root=root, at=at)
-    below: dict[str | None, list[Run[Any]]] = {}
-    for child in run.children:
-        below.setdefault(start_of(child).parent_ticket, []).append(child)
+    begin = partial(RunSpans, recorder, run, start_of(run), above=above, root=root)
+    made = begin(at=at)
+    below = _runs_below(run)
     if whole is not None:
         # The events that opened their tickets may be gone.
         opened = {event.ticket_id for event in log if isinstance(event, TicketOpened)}
         for ticket in below.keys() - opened:
             for child in below[ticket]:
                 _record(recorder, child, made.context_of(None), root)
+    before = Unfinished()
     for event in log:
+        if before.is_over:
+            # The run was resumed, or took a message: that was a span of its own.
+            at = before.begins_at(event)
+            made = begin(at=at)
+            made.take_up(before, at)
         made.on_event(event)
+        before.on_event(event)
         if isinstance(event, TicketOpened):
             for child in below.get(event.ticket_id, ()):
                 _record(recorder, child, made.context_of(event.ticket_id), root)
@@ -132,6 +143,14 @@ def _record(recorder: Recorder, run: Run[Any], above: Context, root: str) -> Non
         made.leave(log[-1].at)
     elif whole is not None and not any(isinstance(event, RunFinished) for event in log):
         made.on_event(_end_of(whole, log[-1]))
+
+
+def _runs_below(run: Run[Any]) -> dict[str | None, list[Run[Any]]]:
+    """Return the runs below a run, by the tickets that started them."""
+    below: dict[str | None, list[Run[Any]]] = {}
+    for child in run.children:
+        below.setdefault(start_of(child).parent_ticket, []).append(child)
+    return below
 
 
 def _end_of(run: Trace, last: Event) -> RunFinished:

@@ -10,7 +10,14 @@ from typing import Any
 from callslip._json import to_json
 from callslip._redaction import Secrets, redact_credentials
 
-__all__ = ["clean", "clean_json", "is_wanted", "messages_json"]
+__all__ = [
+    "clean",
+    "clean_json",
+    "instructions_json",
+    "is_wanted",
+    "messages_json",
+    "reply_json",
+]
 
 _VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _ON_SPANS = {"true", "1", "span_only", "span_and_event"}
@@ -36,8 +43,26 @@ def clean_json(value: Any) -> str:
 
 def messages_json(messages: Iterable[Mapping[str, Any]]) -> str:
     """Return messages as the convention has them: a role, and parts that are text here."""
-    shown = [
-        {"role": one["role"], "parts": [{"type": "text", "content": clean(one["content"])}]}
-        for one in messages
-    ]
-    return json.dumps(shown, ensure_ascii=False)
+    return _json([_message(one["role"], one["content"]) for one in messages])
+
+
+def reply_json(text: str, finish_reason: str) -> str:
+    """Return the reply of a model as the convention has it."""
+    return _json([{**_message("assistant", text), "finish_reason": finish_reason}])
+
+
+def instructions_json(text: str) -> str:
+    """Return the system message as the convention has it: parts without a role."""
+    return _json(_parts(text))
+
+
+def _message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": _parts(text)}
+
+
+def _parts(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "content": clean(text)}]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

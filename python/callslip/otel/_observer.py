@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from callslip.events import RunFinished
 from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._shared_trace import tracer_for
 from callslip.otel._start import start_of
+from callslip.otel._unfinished import Unfinished
 from callslip.runs._observer import Observer
 
 if TYPE_CHECKING:
@@ -21,8 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["SpanObserver"]
 
 
+_log = logging.getLogger("callslip.otel")
+
+_FAILED = "the spans of run %s cannot be recorded"
+
+
 class SpanObserver(Observer):
     """Makes spans and metrics of the events of runs.
+
+    A fault of what records them, such as a processor of spans, is logged, and the run goes on.
 
     Args:
         recorder: Where they go.
@@ -32,26 +41,38 @@ class SpanObserver(Observer):
         self._recorder = recorder
         # The runs that are worked on now.
         self._open: dict[str, RunSpans] = {}
+        # Those whose spans could not be recorded.
+        self._lost: set[str] = set()
 
     def on_event(self, run: Run[Any], event: Event) -> None:
         """Take an event of a run."""
-        spans = self._open.get(run.id)
-        if spans is None:
-            spans = self._open[run.id] = self._begin(run, event.at)
-        spans.on_event(event)
+        if run.id not in self._lost:
+            try:
+                self._record(run, event)
+            except Exception:  # noqa: BLE001  # it ends no run
+                self._lose(run)
         if isinstance(event, RunFinished):
-            del self._open[run.id]
+            self._open.pop(run.id, None)
+            self._lost.discard(run.id)
 
     def on_start(self, run: Run[Any], at: float) -> str | None:
         """Begin the span of a run, so that its log can name it."""
-        spans = self._open[run.id] = self._begin(run, at)
+        try:
+            spans = self._open[run.id] = self._begin(run, at)
+        except Exception:  # noqa: BLE001  # it ends no run
+            self._lose(run)
+            return None
         return spans.traceparent
 
     def on_left(self, run: Run[Any]) -> None:
         """End the spans of a run that nothing works on any more."""
+        self._lost.discard(run.id)
         spans = self._open.pop(run.id, None)
         if spans is not None:
-            spans.leave(time.time())
+            try:
+                spans.leave(time.time())
+            except Exception:  # noqa: BLE001  # it ends no run
+                _log.exception(_FAILED, run.id)
 
     def enter_call(self, run: Run[Any], ticket: str) -> Callable[[], object] | None:
         """Make the span of a call the current one, in the context that the call runs in."""
@@ -60,6 +81,34 @@ class SpanObserver(Observer):
             return None
         token = context.attach(spans.context_of(ticket))
         return lambda: context.detach(token)
+
+    def _lose(self, run: Run[Any]) -> None:
+        """Record no more of a run. Called where an error is handled."""
+        self._open.pop(run.id, None)
+        self._lost.add(run.id)
+        _log.exception(_FAILED, run.id)
+
+    def _record(self, run: Run[Any], event: Event) -> None:
+        spans = self._open.get(run.id)
+        if spans is None:
+            if run._driver is None:
+                # A message or a decision: nothing works on the run yet.
+                return
+            spans = self._open[run.id] = self._take_up(run, event)
+        spans.on_event(event)
+
+    def _take_up(self, run: Run[Any], first: Event) -> RunSpans:
+        """Begin the spans of a run that was begun before, and of what is open in it.
+
+        Args:
+            run: The run.
+            first: The first event since it was resumed.
+        """
+        unfinished = Unfinished.of(event for event in run.log if event.seq < first.seq)
+        at = unfinished.begins_at(first)
+        spans = self._begin(run, at)
+        spans.take_up(unfinished, at)
+        return spans
 
     def _begin(self, run: Run[Any], at: float) -> RunSpans:
         start = start_of(run)

@@ -25,14 +25,21 @@ from callslip.events import (
     Violated,
 )
 from callslip.otel import _names as names
-from callslip.otel._content import clean, clean_json, messages_json
+from callslip.otel._content import (
+    clean,
+    clean_json,
+    instructions_json,
+    messages_json,
+    reply_json,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from callslip.otel._meters import Meters
     from callslip.otel._start import Start
-    from callslip.runs import Run
+    from callslip.otel._unfinished import Unfinished
+    from callslip.runs import Run, Usage
 
 __all__ = ["Recorder", "RunSpans"]
 
@@ -121,26 +128,38 @@ class RunSpans:
         match event:
             case ModelAsked():
                 self._end_model()
-                self._ask(event)
+                self._ask(event, event.at)
             case ModelAttemptFailed():
-                if self._model is not None:
-                    self._model.span.add_event(
-                        names.ATTEMPT_FAILED, self._error_text(event.error), _nanoseconds(event.at)
-                    )
+                self._fail_attempt(event)
             case ModelReplied():
                 self._reply(event)
             case Violated():
                 self._violate(event)
             case TicketOpened() | ArgumentsFilled() | ApprovalChecked() | Approved():
-                self._end_model()
+                self._end_replied()
                 self._on_ticket(event)
             case ToolAttemptFailed() | TicketCompleted():
-                self._end_model()
+                self._end_replied()
                 self._on_outcome(event)
             case RunFinished():
                 self._finish(event)
             case _:
-                self._end_model()
+                self._end_replied()
+
+    def take_up(self, unfinished: Unfinished, at: float) -> None:
+        """Begin the spans of what had begun before the run was resumed, and has not ended.
+
+        Args:
+            unfinished: The request to the model, and the tickets.
+            at: When the run was resumed.
+        """
+        if unfinished.asked is not None:
+            self._ask(unfinished.asked, at)
+        for ticket in unfinished.tickets:
+            self._open(ticket, at)
+            self._tickets[ticket.ticket_id].waits_since = unfinished.waits.get(ticket.ticket_id)
+            if (approved := unfinished.approvals.get(ticket.ticket_id)) is not None:
+                self._on_ticket(approved)
 
     def leave(self, at: float) -> None:
         """End all spans that are still open: nothing works on the run any more."""
@@ -150,7 +169,7 @@ class RunSpans:
         self._tickets.clear()
         self._span.end(_nanoseconds(at))
 
-    def _ask(self, event: ModelAsked) -> None:
+    def _ask(self, event: ModelAsked, at: float) -> None:
         name = names.CHAT if event.model is None else f"{names.CHAT} {event.model}"
         about: dict[str, Any] = {names.OPERATION: names.CHAT, names.TURN: event.turn}
         about |= _given({names.REQUEST_MODEL: event.model, names.PROVIDER: event.provider})
@@ -159,22 +178,33 @@ class RunSpans:
             name,
             self._context,
             kind=SpanKind.INTERNAL if in_process else SpanKind.CLIENT,
-            start_time=_nanoseconds(event.at),
+            start_time=_nanoseconds(at),
             attributes=about,
         )
-        self._model = _ModelCall(span, event)
+        self._model = _ModelCall(span, event, at)
+
+    def _fail_attempt(self, event: ModelAttemptFailed) -> None:
+        call = self._model
+        if call is None:
+            return
+        model = {names.REQUEST_MODEL: event.model}
+        about = {**model, **self._error_text(event.error)}
+        call.span.add_event(names.ATTEMPT_FAILED, about, _nanoseconds(event.at))
+        self._count(event.usage, {**call.about, **model})
 
     def _reply(self, event: ModelReplied) -> None:
         call = self._model
         if call is None:
             return
         span, usage = call.span, event.usage
+        if event.model is not None:
+            call.tell_other_model(event.model, event.provider)
         about: dict[str, Any] = {
             names.REQUEST_STREAM: event.streamed,
             names.FINISH_REASONS: [event.finish_reason],
         }
         if event.first_at is not None:
-            about[names.FIRST_CHUNK] = max(0.0, event.first_at - call.asked.at)
+            about[names.FIRST_CHUNK] = max(0.0, event.first_at - call.began)
         if usage is not None:
             about[names.INPUT_TOKENS] = usage.input_tokens
             about[names.OUTPUT_TOKENS] = usage.output_tokens
@@ -182,8 +212,7 @@ class RunSpans:
             if usage.cost:
                 about[names.COST] = usage.cost
         if self._content:
-            said = {"role": "assistant", "content": event.text}
-            about[names.OUTPUT_MESSAGES] = messages_json([said])
+            about[names.OUTPUT_MESSAGES] = reply_json(event.text, event.finish_reason)
         span.set_attributes(about)
         for repair in event.repairs:
             self._note(names.REPAIR, repair["code"], event.at)
@@ -194,19 +223,29 @@ class RunSpans:
         meters = self._meters
         if meters is None:
             return
-        about = _given(
-            {
-                names.OPERATION: names.CHAT,
-                names.REQUEST_MODEL: call.asked.model,
-                names.PROVIDER: call.asked.provider,
-            }
-        )
-        meters.inference.record(max(0.0, event.at - call.asked.at), about)
+        about = call.about
+        meters.inference.record(max(0.0, event.at - call.began), about)
         if event.first_at is not None:
-            meters.first_chunk.record(max(0.0, event.first_at - call.asked.at), about)
-        if event.usage is not None:
-            meters.input_tokens.record(event.usage.input_tokens, about)
-            meters.output_tokens.record(event.usage.output_tokens, about)
+            meters.first_chunk.record(max(0.0, event.first_at - call.began), about)
+        self._count(event.usage, about)
+
+    def _count(self, usage: Usage | None, about: Mapping[str, Any]) -> None:
+        if usage is None or self._meters is None:
+            return
+        # A usage does not count texts and images apart.
+        kind = {**about, names.MODALITY: "unknown"}
+        self._meters.input_tokens.add(usage.input_tokens, kind)
+        self._meters.output_tokens.add(usage.output_tokens, kind)
+
+    def _fail_model(self, event: RunFinished) -> None:
+        """End the span of a request that the run has ended without a reply to."""
+        call = self._model
+        if call is None or call.replied_at is not None:
+            return
+        self._fail(call.span, event.reason, event.error)
+        if self._meters is not None:
+            about = {**call.about, names.ERROR_TYPE: event.reason}
+            self._meters.inference.record(max(0.0, event.at - call.began), about)
 
     def _violate(self, event: Violated) -> None:
         self._note(names.VIOLATION, event.violation["code"], event.at)
@@ -219,6 +258,11 @@ class RunSpans:
             meter = self._meters.repairs if name == names.REPAIR else self._meters.violations
             meter.add(1, {names.CODE: code, **self._about})
 
+    def _end_replied(self) -> None:
+        """End the span of a request whose reply is there. Calls go on beside an open request."""
+        if self._model is not None and self._model.replied_at is not None:
+            self._end_model()
+
     def _end_model(self, at: float | None = None) -> None:
         call, self._model = self._model, None
         if call is not None:
@@ -229,7 +273,7 @@ class RunSpans:
         self, event: TicketOpened | ArgumentsFilled | ApprovalChecked | Approved
     ) -> None:
         if isinstance(event, TicketOpened):
-            self._open(event)
+            self._open(event, event.at)
         call = self._tickets.get(event.ticket_id)
         if call is None:
             return
@@ -244,7 +288,7 @@ class RunSpans:
         elif event.needs_approval:
             call.waits_since = event.at
 
-    def _open(self, event: TicketOpened) -> None:
+    def _open(self, event: TicketOpened, at: float) -> None:
         about: dict[str, Any] = {
             names.OPERATION: names.EXECUTE_TOOL,
             names.TOOL_NAME: event.tool,
@@ -258,10 +302,10 @@ class RunSpans:
             f"{names.EXECUTE_TOOL} {event.tool}",
             self._context,
             kind=SpanKind.INTERNAL,
-            start_time=_nanoseconds(event.at),
+            start_time=_nanoseconds(at),
             attributes=about,
         )
-        self._tickets[event.ticket_id] = _ToolCall(span, event)
+        self._tickets[event.ticket_id] = _ToolCall(span, event, at)
 
     def _on_outcome(self, event: ToolAttemptFailed | TicketCompleted) -> None:
         if isinstance(event, ToolAttemptFailed):
@@ -282,7 +326,7 @@ class RunSpans:
         if self._meters is not None:
             failed = {} if event.outcome == "ok" else {names.ERROR_TYPE: event.outcome}
             self._meters.tool.record(
-                max(0.0, event.at - call.opened.at), {names.TOOL_NAME: call.opened.tool, **failed}
+                max(0.0, event.at - call.began), {names.TOOL_NAME: call.opened.tool, **failed}
             )
 
     def _finish(self, event: RunFinished) -> None:
@@ -297,6 +341,7 @@ class RunSpans:
         if usage.cost:
             span.set_attribute(names.USAGE_COST, usage.cost)
         if event.reason != "finished":
+            self._fail_model(event)
             self._fail(span, event.reason, event.error)
         if self._content:
             self._tell_conversation(span)
@@ -309,7 +354,7 @@ class RunSpans:
     def _tell_conversation(self, span: Span) -> None:
         """Record the messages once, at the run: each turn's would repeat those before it."""
         first, *others = self._run.messages
-        span.set_attribute(names.SYSTEM_INSTRUCTIONS, clean(first["content"]))
+        span.set_attribute(names.SYSTEM_INSTRUCTIONS, instructions_json(first["content"]))
         span.set_attribute(names.INPUT_MESSAGES, messages_json(others))
 
     def _fail(self, span: Span, kind: str, error: str | None) -> None:
@@ -325,22 +370,39 @@ class RunSpans:
 class _ModelCall:
     """A request to the model whose span is open."""
 
-    __slots__ = ("asked", "replied_at", "span")
+    __slots__ = ("about", "began", "replied_at", "span")
 
-    def __init__(self, span: Span, asked: ModelAsked) -> None:
+    def __init__(self, span: Span, asked: ModelAsked, began: float) -> None:
         self.span = span
-        self.asked = asked
+        self.began = began
         self.replied_at: float | None = None
+        self.about = _given(
+            {
+                names.OPERATION: names.CHAT,
+                names.REQUEST_MODEL: asked.model,
+                names.PROVIDER: asked.provider,
+            }
+        )
+
+    def tell_other_model(self, model: str, provider: str | None) -> None:
+        """Name the model that has replied in place of the one that was asked first."""
+        other = {names.REQUEST_MODEL: model}
+        if provider is not None or names.PROVIDER in self.about:
+            other[names.PROVIDER] = provider or "unknown"
+        self.about |= other
+        self.span.set_attributes(other)
+        self.span.update_name(f"{names.CHAT} {model}")
 
 
 class _ToolCall:
     """A ticket whose span is open."""
 
-    __slots__ = ("opened", "span", "waits_since")
+    __slots__ = ("began", "opened", "span", "waits_since")
 
-    def __init__(self, span: Span, opened: TicketOpened) -> None:
+    def __init__(self, span: Span, opened: TicketOpened, began: float) -> None:
         self.span = span
         self.opened = opened
+        self.began = began
         self.waits_since: float | None = None
 
 

@@ -107,9 +107,10 @@ class RecordedModel:
         assert self._inner is not None
         return answer(self._inner.attempts(), messages, options, is_async=self._inner.is_async)
 
-    def _keep(self, asked: Asked, reply: ModelReply) -> ModelReply:
+    def _keep(self, asked: Asked, reply: ModelReply, *, streamed: bool = False) -> ModelReply:
         text = self._recording.clean(reply.text)
-        self._recording.add(asked, RecordedReply(text, reply.finish_reason, _usage(reply.usage)))
+        kept = RecordedReply(text, reply.finish_reason, _usage(reply.usage), streamed=streamed)
+        self._recording.add(asked, kept)
         return ModelReply(text, reply.finish_reason, reply.usage, reply.reasoning)
 
     def _keep_error(self, asked: Asked, text: str, error: Exception) -> None:
@@ -154,13 +155,19 @@ class RecordedModel:
             raise _error_of(reply.error)
         if reply.cut or reply.error is not None:
             return self._replay_part(reply)
+        if reply.streamed:
+            return self._replay_stream(reply)
         return ModelReply(reply.text, reply.finish_reason, reply.usage)
 
     def _replay_part(self, reply: RecordedReply) -> Generator[ModelChunk]:
+        yield from self._replay_stream(reply)
+        raise self._recording.ends_here() if reply.error is None else _error_of(reply.error)
+
+    @staticmethod
+    def _replay_stream(reply: RecordedReply) -> Generator[ModelChunk]:
         # In two pieces: a reader may look at one more piece after the end of a move.
         yield ModelChunk(reply.text[:-1])
         yield ModelChunk(reply.text[-1:], reply.finish_reason, reply.usage)
-        raise self._recording.ends_here() if reply.error is None else _error_of(reply.error)
 
 
 class _Heard:
@@ -190,7 +197,7 @@ class _Heard:
             kept = RecordedReply(text, reply.finish_reason, _usage(reply.usage), cut=True)
             model._recording.add(self._asked, kept)
         else:
-            model._keep(self._asked, reply)
+            model._keep(self._asked, reply, streamed=True)
 
 
 def _usage(usage: object) -> dict[str, float] | None:

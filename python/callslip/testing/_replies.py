@@ -58,6 +58,7 @@ class RecordedReply:
         usage: As of a `ModelReply`, as a mapping.
         cut: Whether the reader of a stream stopped before its end.
         error: The exception that followed the text: its type, message, status and Retry-After.
+        streamed: Whether it was a stream that was read to its end.
     """
 
     text: str = ""
@@ -65,6 +66,7 @@ class RecordedReply:
     usage: dict[str, float] | None = None
     cut: bool = False
     error: dict[str, Any] | None = None
+    streamed: bool = False
 
     def _to_json(self) -> dict[str, Any]:
         row: dict[str, Any] = {"text": self.text.split("\n"), "finish_reason": self.finish_reason}
@@ -73,6 +75,8 @@ class RecordedReply:
             row["cut"] = True
         if self.error is not None:
             row["error"] = self.error
+        if self.streamed:
+            row["streamed"] = True
         return row
 
     @classmethod
@@ -83,6 +87,7 @@ class RecordedReply:
             row["usage"],
             row.get("cut", False),
             row.get("error"),
+            row.get("streamed", False),
         )
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hypothesis import strategies as st
-
+from callslip._extras import needs
 from callslip._options import check_flag
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.protocols import Protocol, ProtocolName
 from callslip.testing import faults
-from callslip.testing._arguments import arguments_of
 from callslip.testing._say import Say
 from callslip.tools import Tool, Tools
 from callslip.tools._toolbox import Toolbox
+
+with needs("hypothesis"):
+    from hypothesis import strategies as st
+
+    from callslip.testing._arguments import arguments_of
 
 __all__ = ["replies"]
 

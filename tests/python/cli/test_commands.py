@@ -192,6 +192,26 @@ def test_doctor_names_no_path(call):
     assert str(Path.cwd()) not in out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="its processes have no streams to close")
+@pytest.mark.parametrize(
+    ("closed", "words", "status", "said"),
+    [
+        (">&-", ["runs", "nope"], 2, "nope cannot be read"),
+        (">&-", ["doctor"], 0, ""),
+        ("2>&-", ["runs", "nope"], 2, ""),
+        ("<&-", ["read", "-"], 1, ""),
+        ("<&-", ["ask", "-m", "local"], 2, "expected a question: got an empty one"),
+    ],
+)
+def test_streams_may_be_closed(tmp_path, closed, words, status, said):
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "callslip", *words]
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    ended = subprocess.run(shell, check=False, **options)
+    assert ended.returncode == status
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from callslip.cli import main\n"

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
 from callslip import (
     Agent,
+    Fallback,
     ModelChunk,
     ModelError,
+    ModelReply,
     ProtocolError,
+    Retrying,
     ScriptedModel,
     TicketStore,
     UsageError,
@@ -129,9 +133,48 @@ def test_turns_tell_model_usage_and_first_chunk(recorded):
     assert run.attributes["callslip.usage.input_tokens"] == 12
     assert not any(name.startswith("gen_ai.usage") for name in run.attributes)
     (point,) = recorded.points("gen_ai.client.inference.usage.input_tokens")
-    assert (point.count, point.sum) == (1, 12)
+    assert (point.value, point.attributes["gen_ai.token.modality"]) == (12, "unknown")
     for name in ("gen_ai.client.inference.duration", "gen_ai.invoke_agent.duration"):
         assert recorded.points(name)[0].count == 1
+
+
+def test_the_model_that_has_replied_is_named(recorded):
+    recorded.instrument()
+
+    class Big:
+        model, provider = "big", "acme"
+
+        def __call__(self, messages):
+            raise TimeoutError("no answer")
+
+    class Small:
+        model, provider = "small", "other"
+
+        def __call__(self, messages):
+            usage = {"input_tokens": 12, "output_tokens": 3, "cached_tokens": 0, "cost": 0.5}
+            return ModelReply(finish("x"), usage=usage)
+
+    agent(model=Fallback(Big(), Small())).run_sync("Go.")
+    span = recorded.named("chat small")
+    names = ("gen_ai.request.model", "gen_ai.provider.name")
+    assert [span.attributes[name] for name in names] == ["small", "other"]
+    (event,) = span.events
+    assert (event.name, event.attributes["gen_ai.request.model"]) == (
+        "callslip.attempt_failed",
+        "big",
+    )
+    (point,) = recorded.points("gen_ai.client.inference.usage.input_tokens")
+    assert [point.attributes[name] for name in names] == ["small", "other"]
+
+
+def test_tokens_of_failed_attempts_are_counted(recorded):
+    recorded.instrument()
+    usage = {"input_tokens": 7, "output_tokens": 2, "cached_tokens": 0, "cost": 0.0}
+    replies = [ModelReply("", usage=usage), ModelReply(finish("x"), usage=usage)]
+    model = Retrying(lambda _: replies.pop(0), tries=2, backoff=0)
+    run = agent(model=model).run_sync("Go.").run
+    points = recorded.points("gen_ai.client.inference.usage.input_tokens")
+    assert sum(point.value for point in points) == run.usage.input_tokens == 14
 
 
 def test_violations_and_repairs_are_events_of_their_turn(recorded):
@@ -256,6 +299,11 @@ def test_texts_only_where_they_are_wanted(recorded, monkeypatch, option, variabl
     if is_there:
         call = recorded.named("execute_tool look").attributes
         assert json.loads(call["gen_ai.tool.call.arguments"])["what"].startswith("here ")
+        run = recorded.named("invoke_agent clerk").attributes
+        (part,) = json.loads(run["gen_ai.system_instructions"])
+        assert (part["type"], "look(what: str)" in part["content"]) == ("text", True)
+        (last,) = json.loads(recorded.spans[-1].attributes["gen_ai.output.messages"])
+        assert (last["role"], last["finish_reason"]) == ("assistant", "stop")
 
 
 def test_a_kept_run_gives_the_spans_of_the_live_one(recorded, tmp_path):
@@ -405,6 +453,24 @@ def test_nothing_is_recorded_any_more(recorded):
     otel.uninstrument()
     agent(finish("x")).run_sync("Go.")
     assert recorded.spans == []
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("method", ["on_start", "on_end"])
+def test_a_fault_of_a_processor_ends_no_run(recorded, caplog, driver, method):
+    class Faulty(SpanProcessor):
+        pass
+
+    def fault(*_, **__):
+        raise RuntimeError("a fault of telemetry")
+
+    setattr(Faulty, method, fault)
+    recorded.tracers.add_span_processor(Faulty())
+    recorded.instrument()
+    result = DRIVERS[driver](agent(act("look", what="x"), finish("x")), "Go.")
+    assert result.value == "x"
+    told = [one.getMessage() for one in caplog.records if one.name == "callslip.otel"]
+    assert told == [f"the spans of run {result.run.id} cannot be recorded"]
 
 
 def test_spans_need_a_run():

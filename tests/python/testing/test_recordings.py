@@ -185,6 +185,26 @@ def test_a_stream_that_was_stopped_is_cut(project):
     run(project).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_stream_is_replayed_as_a_stream(project, is_async):
+    stream = f"""
+        from callslip import Agent, Delta, ScriptedModel
+        from callslip.testing import Say
+
+        def test_it(recorded):
+            script = [Say("react").finish("four degrees") + "\\n"]
+            model = ScriptedModel(script, chunk_size=4, is_async={is_async})
+            agent = Agent(recorded(model), protocol="react")
+            with agent.stream_sync("How warm is it?") as stream:
+                text = "".join(one.text for one in stream if isinstance(one, Delta.Answer))
+            assert text == "four degrees"
+            assert [one.streamed for one in stream.run.log if one.kind == "model_replied"] == [True]
+        """
+    project.makepyfile(test_app=stream)
+    run(project, "--callslip=record").assert_outcomes(passed=1)
+    run(project).assert_outcomes(passed=1)
+
+
 def test_the_conversation_may_be_compared_alone(project):
     run(project, "--callslip=record").assert_outcomes(passed=1)
     project.makeini("[pytest]\ncallslip_match = conversation")
