@@ -221,8 +221,7 @@ class Run(Generic[AnswerT]):
         if (shared := self._told_by) is not None:
             # It may go on elsewhere after the end that is known here.
             return tell(self, shared, Told("cancel"))
-        driven = self._driven
-        if driven is not None and driven is not self:
+        if (driven := self._driven) is not None and driven is not self:
             return driven.cancel()
         if self.finished:
             return None
@@ -254,8 +253,8 @@ class Run(Generic[AnswerT]):
             An awaitable for the result that follows. It raises as `Agent.run` does.
 
         Raises:
-            UsageError: The message is blank or not text, or the run has not started; or `deps` is
-                passed to a run in progress.
+            UsageError: The message is blank or not text, or the run has not started; or its agent
+                cannot continue it; or `deps` is passed to a run in progress.
             StoreError: The message cannot be written down.
         """
         return send(self._driven or self, message, deps)
@@ -473,6 +472,8 @@ class Run(Generic[AnswerT]):
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self._core.event_count:
+            raise UsageError(f"run {self.id} can't be copied before it begins: it has no log yet")
         return _unpickled, (self.export(), list(self.children))
 
     def __repr__(self) -> str:
@@ -493,8 +494,7 @@ class Run(Generic[AnswerT]):
 def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:
     """Return a run as it was when it was pickled, without its agent and its store."""
     store = _core.Store.memory()
-    run_id = store.import_run([line for line in log.split("\n") if line])
-    core = _core.Run.load(store, run_id)
-    run: Run[Any] = Run(core, run_id, core.task)
+    core = _core.Run.load(store, store.import_run(log.rstrip("\n").split("\n")))
+    run: Run[Any] = Run(core, core.run_id, core.task)
     run._children = children
     return run
