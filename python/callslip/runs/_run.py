@@ -139,13 +139,15 @@ class Run(Generic[AnswerT]):
         """The child runs, oldest first.
 
         Without a store, these are the child runs of this process. With one, those of earlier
-        processes are included, and so are runs that its tools have started.
+        processes are included, and runs of this process that it does not keep come last.
         """
         seen = {child.id: child for child in self._children}
         if self._store is None:
             return list(seen.values())
-        rows = self._store.runs(parent=self.id)
-        return [seen.get(row.run_id) or self._store.run(row.run_id) for row in reversed(rows)]
+        rows = reversed(self._store.runs(parent=self.id))
+        kept = {row.run_id: seen.get(row.run_id) or self._store.run(row.run_id) for row in rows}
+        others = {key: one for key, one in seen.items() if one._store is not self._store}
+        return list((kept | others).values())
 
     @property
     def awaiting_approval(self) -> list[Ticket]:
@@ -407,9 +409,7 @@ class Run(Generic[AnswerT]):
     def _is_in_store(self, store: TicketStore) -> bool:
         """Whether the run is in progress, and this store keeps it."""
         own = self._store
-        if self._driver is None or own is None:
-            return False
-        return own is store or own._identity == store._identity
+        return self._driver is not None and own is not None and own._identity == store._identity
 
     def _clear_driver(self, raised: BaseException | None, left: BaseException | None) -> None:
         """Record that no driver works on the run any more.

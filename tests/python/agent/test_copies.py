@@ -110,3 +110,23 @@ def test_a_run_that_waits_for_a_worker_has_no_copy(database, copied):
         run_id = asyncio.run(Fleet(store).submit("clerk", "x"))
         with pytest.raises(UsageError, match="^run .* can't be copied before it begins: it has no"):
             copied(store.run(run_id))
+
+
+@pytest.mark.parametrize("of_parent", ["first", None])
+@pytest.mark.parametrize("of_child", ["first", "second", None])
+def test_a_run_that_a_tool_has_started_is_a_child_in_any_store(tmp_path, of_parent, of_child):
+    stores = {name: TicketStore(tmp_path / f"{name}.sqlite") for name in ("first", "second")}
+    inner = Agent(ScriptedModel([finish("in")]), name="inner", store=stores.get(of_child))
+
+    @tool
+    async def ask() -> str:
+        """Ask."""
+        return (await inner.run("Answer.")).value
+
+    model = ScriptedModel([act("ask"), finish("out")])
+    run = asyncio.run(Agent(model, tools=[ask], store=stores.get(of_parent)).run("Ask.")).run
+    for one in (run, copy.deepcopy(run)):
+        assert [child.task for child in one.children] == ["Answer."]
+        assert [child.task for child in one.trace().tickets[0].runs] == ["Answer."]
+    for store in stores.values():
+        store.close()
