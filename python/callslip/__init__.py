@@ -161,9 +161,7 @@ __all__ = [
 
 # The module of each name: a module that a program does not use is not imported.
 _HOMES = {
-    "callslip._core": (
-        "Delta Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation"
-    ),
+    "callslip._core": "Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation",
     "callslip.agent": "Agent",
     "callslip.approval": "at_terminal in_notebook",
     "callslip.errors": (
@@ -172,7 +170,7 @@ _HOMES = {
         "RunnerProtocolError SandboxError ScriptRefused StoreError TemplateError ToolError "
         "UsageError"
     ),
-    "callslip.events": "Event Progress",
+    "callslip.events": "Delta Event Progress",
     "callslip.history": "Exchange HistoryPolicy KeepLast Summarize",
     "callslip.limits": "Limits",
     "callslip.look": "show",

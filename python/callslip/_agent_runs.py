@@ -253,8 +253,9 @@ class AgentRuns(Generic[AnswerT]):
             approve: As for `run`.
 
         Raises:
-            UsageError: This agent has no store; or the run has not finished, and its protocol, its
-                tools or its `returns` are not those of this agent (see `hand_over`).
+            UsageError: This agent has no store; or the run has not finished, or a message for it
+                waits, and its protocol, its tools or its `returns` are not those of this agent (see
+                `hand_over`); or its answer is not of the type in `returns`.
             StoreError: There is no such run, it cannot be read, or another driver works on it.
             ProtocolError: As for `run`, and so are the other exceptions.
         """

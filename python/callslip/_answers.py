@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from callslip._core import ToolSet
 from callslip._failure import message_of
-from callslip._json import to_json
+from callslip._json import from_json, to_json
 from callslip._options import check_called_with
 from callslip._threads import pool
 from callslip.errors import UsageError
 from callslip.tools._annotation import shape_of
 from callslip.tools._callable import is_async
 from callslip.tools._outcome import Retry
+from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
     from callslip._core import Protocol as NativeProtocol
@@ -86,6 +88,13 @@ class Answers:
                 f"the answer of the run is not of the type in returns: {error}"
             ) from error
 
+    def value_of_other(self, answer: Any) -> Any:
+        """Return the answer of a run that an agent with another type may have ended. As `value`."""
+        # The conversions of other types refuse what does not fit.
+        if self.schema is not None and self._faults is None:
+            answer = _fitting(self.schema, answer)
+        return self.value(answer)
+
     async def check(self, name: str, answer: Any, context: Context) -> str | None:
         """Check an answer on an event loop. A sync check runs in a thread of the pool.
 
@@ -132,6 +141,22 @@ class Answers:
                 raise
             faults = list(self._faults(name, answer, error))
             return None, "; ".join(faults[:_REPORTED])
+
+
+def _fitting(schema: str, answer: Any) -> Any:
+    parameters = {
+        "type": "object",
+        "properties": {"answer": from_json(schema)},
+        "required": ["answer"],
+    }
+    form = SchemaTool(
+        lambda content, _: content, name="answer", description="", parameters=parameters
+    )
+    try:
+        checked = ToolSet([form._spec()]).check("answer", to_json({"answer": answer}))
+    except UsageError as error:
+        raise UsageError(f"the answer of the run is not of the type in returns: {error}") from error
+    return checked["answer"]
 
 
 def _refusal(result: Any) -> str | None:

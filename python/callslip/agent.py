@@ -386,6 +386,14 @@ class Agent(AgentRuns[AnswerT]):
             )
         return self.store
 
+    def _check_continues(self, run: Run) -> None:
+        """Check that this agent can take the next turn of a run that no driver works on.
+
+        Raises:
+            UsageError: The run has another protocol, other tools or another `returns`.
+        """
+        run._core.adopt(self._in_effect()._setup_at(run._levels).native, goes_on=True)
+
     async def _continue(self, run: Run, commands: list[_core.Command]) -> RunResult[AnswerT]:
         session = continued_session(self, run, commands)
         if run.finished:

@@ -169,7 +169,7 @@ class File:
         return hash(self._part.sha256)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.data, self.media_type, self.name)
+        return _unpickled, (type(self), self.data, self.media_type, self.name, self.label)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._part.line})"
@@ -451,5 +451,10 @@ def _path_of(source: str | os.PathLike[str]) -> Path:
     return Path(source)
 
 
-def _unpickled(kind: type[File], data: bytes, media_type: str, name: str | None) -> File:
-    return kind(data, media_type=media_type, name=name)
+def _unpickled(
+    kind: type[File], data: bytes, media_type: str, name: str | None, label: str | None = None
+) -> File:
+    made = kind(data, media_type=media_type, name=name)
+    if label is not None:
+        made._part = made._part.marked(label)
+    return made

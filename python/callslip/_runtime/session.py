@@ -68,12 +68,14 @@ class Beginning:
         place: Where a child run stands in its tree; `None` at the top, and unless the store is
             shared.
         continues_children: Whether child runs that began before are to be opened.
+        only_reads: Whether the agent only reads the result of the run, which is of another one.
     """
 
     __slots__ = (
         "continues_children",
         "first_commands",
         "inbox",
+        "only_reads",
         "place",
         "said",
         "unchecked_task",
@@ -88,6 +90,7 @@ class Beginning:
         self.inbox: Inbox | None = None
         self.place: Place | None = None
         self.continues_children: bool = False
+        self.only_reads: bool = False
 
 
 class RunSession:
@@ -399,7 +402,7 @@ class RunSession:
 
     def _result_of_run(self) -> RunResult:
         self.run._raised = self.requests.error
-        return RunResult._of(self.run)
+        return RunResult._of(self.run, is_own=not self.beginning.only_reads)
 
     @property
     def _own_inbox(self) -> Inbox | None:

@@ -162,6 +162,7 @@ def resumed_session(
     # Like its other limits, the number of levels is the one that the run was started with.
     levels = core.levels if at is None else at[1]
     core.adopt(worker._setup_at(levels).native, goes_on=goes_on)
+    misfit = _misfit(core, worker._setup_at(levels).native)
     if at is not None:
         above = at[0].above
         core.join_apart(len(above), [limits for _, limits in above])
@@ -182,10 +183,37 @@ def resumed_session(
     session = RunSession(run, worker, setup, resume, levels=levels, root=root)
     _keep_asker(session, asker)
     session.beginning.place = None if at is None else at[0]
-    if store._shared is not None:
-        messages = [InboxMessage(*row) for row in store._shared.inbox(run_id)]
-        session.beginning.inbox = Inbox(store._shared, run_id, messages)
+    _take_messages(session, store, misfit)
     return session
+
+
+def _take_messages(session: RunSession, store: TicketStore, misfit: UsageError | None) -> None:
+    """Take what waits for a run that is resumed: nothing if the agent cannot continue it.
+
+    Raises:
+        UsageError: A message of the user waits, and the agent cannot continue the run.
+    """
+    run_id, shared = session.run.id, store._shared
+    messages = [] if shared is None else [InboxMessage(*row) for row in shared.inbox(run_id)]
+    if misfit is None:
+        if shared is not None:
+            session.beginning.inbox = Inbox(shared, run_id, messages)
+        return
+    if any(message.run_id == run_id and message.kind == "say" for message in messages):
+        raise misfit
+    session.beginning.only_reads = True
+    session.close_if_finished()
+
+
+def _misfit(core: _core.Run, setup: _core.Setup) -> UsageError | None:
+    """Return why an agent cannot continue a finished run, of which it may read the result."""
+    if not core.finished:
+        return None
+    try:
+        core.adopt(setup, goes_on=True)
+    except UsageError as error:
+        return error
+    return None
 
 
 def said_session(

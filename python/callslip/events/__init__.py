@@ -9,6 +9,7 @@ from callslip._core import Delta
 from callslip._json import from_json
 from callslip._options import shown
 from callslip.errors import UsageError
+from callslip.events._delta_copies import register_deltas
 from callslip.events._event import Event, EventKind, common_fields
 from callslip.events._of_replies import (
     AnswerOffered,
@@ -79,6 +80,8 @@ _CLASSES: dict[str, type[Event]] = {
         Compacted,
     )
 }
+
+register_deltas()
 
 
 def read_event(text: str, run_id: str = "") -> Event:

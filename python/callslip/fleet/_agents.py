@@ -147,6 +147,11 @@ class KnownAgents:
         found = self._agents.get(name)
         return None if found is None else found[0]
 
+    def version_of(self, name: str, core: _core.Run) -> Agent[Any] | None:
+        """Return the version of an agent that a run of it fits; else the present one."""
+        versions = self._agents.get(name, [])
+        return next((one for one in versions if _fits(one, core)), self.find(name))
+
     def fitting(self, name: str, run_id: str, shape: str) -> Agent[Any] | None:
         """Return an agent that can go on with a begun run; `None` if there is none.
 
@@ -162,16 +167,22 @@ class KnownAgents:
         if key not in self._fitting:
             core = _core.Run.load(self.store._native, run_id)
             for agent in self._agents.get(name, []):
-                try:
-                    core.adopt(agent._in_effect()._setup_at(core.levels).native, goes_on=True)
-                except UsageError:
-                    continue
-                self._fitting[key] = agent
-                break
+                if _fits(agent, core):
+                    self._fitting[key] = agent
+                    break
         found = self._fitting.get(key)
         if found is None:
             self.refused.add(f"{name} {shape}")
         return found
+
+
+def _fits(agent: Agent[Any], core: _core.Run) -> bool:
+    """Whether an agent can go on with a run."""
+    try:
+        core.adopt(agent._in_effect()._setup_at(core.levels).native, goes_on=True)
+    except UsageError:
+        return False
+    return True
 
 
 def _below(top: Agent[Any], place: Place, agent: str) -> tuple[Agent[Any], int | None] | None:

@@ -248,8 +248,9 @@ class Fleet:
             run = watch.run
         name = json.loads(run._core.origin)["agent"]
         if run._agent is None:
-            run._agent = self._agents.find(name)
-        return RunResult._of(run)
+            run._agent = self._agents.version_of(name, run._core)
+        # Another agent of this name may have driven it.
+        return RunResult._of(run, is_own=False)
 
     def _read(self, run_id: str) -> tuple[Run[Any], bool]:
         """Return a run, and whether it is over and was told nothing since."""

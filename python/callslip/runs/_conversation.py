@@ -293,10 +293,20 @@ def append_message(run: Run, said: Said) -> list[_core.Command]:
 
     Returns:
         The commands that follow from it.
+
+    Raises:
+        UsageError: The run is a copy, or its agent cannot continue it.
+        StoreError: As for `append_to_log`.
     """
-    core = run._core
-    store = run._store
+    core, store, agent = run._core, run._store, run._agent
+    if agent is not None:
+        agent._check_continues(run)
     if store is None:
+        if agent is None:
+            raise UsageError(
+                f"run {run.id} is a copy without an agent, and the message would be lost: call "
+                "agent.hand_over(run, say=…), or send it to the run itself"
+            )
         return core.send(said.text, time.time(), said.parts)
     return append_to_log(run, store, lambda now: core.send(said.text, now, said.parts))
 

@@ -24,11 +24,12 @@ class MessageCache:
 
     __slots__ = ("_cache", "_core", "_lock", "has_parts")
 
-    def __init__(self, core: _core.Run) -> None:
+    def __init__(self, core: _core.Run | None, known: Sequence[Message] = ()) -> None:
+        # Without one, the known messages are all.
         self._core = core
         self._lock = threading.Lock()
-        self._cache: list[Message] = []
-        self.has_parts: bool = False
+        self._cache: list[Message] = list(known)
+        self.has_parts: bool = any("parts" in message for message in known)
 
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
@@ -40,6 +41,7 @@ class MessageCache:
         return cache
 
     def _shown(self, position: int) -> Message:
+        assert self._core is not None
         message = self._core.message(position)
         shown: Message = {"role": message.role, "content": message.content}
         if message.parts:
@@ -100,5 +102,12 @@ class Messages(Sequence[Message]):
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (list(self),)
+
     def __repr__(self) -> str:
         return repr(list(self))
+
+
+def _unpickled(messages: list[Message]) -> Messages:
+    return MessageCache(None, messages).until(len(messages))

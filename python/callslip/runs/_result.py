@@ -58,8 +58,12 @@ class RunResult(Generic[AnswerT]):
     _message_count: int = field(repr=False)
 
     @classmethod
-    def _of(cls, run: Run[AnswerT]) -> RunResult[AnswerT]:
+    def _of(cls, run: Run[AnswerT], *, is_own: bool = True) -> RunResult[AnswerT]:
         """Return the result of a run that is over.
+
+        Args:
+            run: The run.
+            is_own: Whether it had the `returns` of its agent, which has only read it otherwise.
 
         Raises:
             ProtocolError: The model broke the protocol too often in a row.
@@ -75,8 +79,12 @@ class RunResult(Generic[AnswerT]):
         if ending is None:
             raise UsageError("the run is not over yet: await it, or iterate its events to the end")
         raise_failure(run, ending, run._raised)
+        value = ending.value
+        if run._agent is not None:
+            answers = run._agent._answers
+            value = answers.value(value) if is_own else answers.value_of_other(value)
         return RunResult(
-            value=ending.value if run._agent is None else run._agent._answers.value(ending.value),
+            value=value,
             success=ending.success is not False,
             stop_reason=ending.reason,
             usage=Usage._from_core(core.turn_usage),

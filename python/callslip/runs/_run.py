@@ -137,13 +137,15 @@ class Run(Generic[AnswerT]):
         """The child runs, oldest first.
 
         Without a store, these are the child runs of this process. With one, those of earlier
-        processes are included, and so are runs that its tools have started.
+        processes are included, and runs of this process that it does not keep come last.
         """
         seen = {child.id: child for child in self._children}
         if self._store is None:
             return list(seen.values())
-        rows = self._store.runs(parent=self.id)
-        return [seen.get(row.run_id) or self._store.run(row.run_id) for row in reversed(rows)]
+        rows = reversed(self._store.runs(parent=self.id))
+        kept = {row.run_id: seen.get(row.run_id) or self._store.run(row.run_id) for row in rows}
+        others = {key: one for key, one in seen.items() if one._store is not self._store}
+        return list((kept | others).values())
 
     @property
     def awaiting_approval(self) -> list[Ticket]:
@@ -219,8 +221,7 @@ class Run(Generic[AnswerT]):
         if (shared := self._told_by) is not None:
             # It may go on elsewhere after the end that is known here.
             return tell(self, shared, Told("cancel"))
-        driven = self._driven
-        if driven is not None and driven is not self:
+        if (driven := self._driven) is not None and driven is not self:
             return driven.cancel()
         if self.finished:
             return None
@@ -252,8 +253,8 @@ class Run(Generic[AnswerT]):
             An awaitable for the result that follows. It raises as `Agent.run` does.
 
         Raises:
-            UsageError: The message is blank or not text, or the run has not started; or `deps` is
-                passed to a run in progress.
+            UsageError: The message is blank or not text, or the run has not started; or its agent
+                cannot continue it; or `deps` is passed to a run in progress.
             StoreError: The message cannot be written down.
         """
         return send(self._driven or self, message, deps)
@@ -408,9 +409,7 @@ class Run(Generic[AnswerT]):
     def _is_in_store(self, store: TicketStore) -> bool:
         """Whether the run is in progress, and this store keeps it."""
         own = self._store
-        if self._driver is None or own is None:
-            return False
-        return own is store or own._identity == store._identity
+        return self._driver is not None and own is not None and own._identity == store._identity
 
     def _clear_driver(self, raised: BaseException | None, left: BaseException | None) -> None:
         """Record that no driver works on the run any more.
@@ -473,6 +472,8 @@ class Run(Generic[AnswerT]):
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self._core.event_count:
+            raise UsageError(f"run {self.id} can't be copied before it begins: it has no log yet")
         return _unpickled, (self.export(), list(self.children))
 
     def __repr__(self) -> str:
@@ -493,8 +494,7 @@ class Run(Generic[AnswerT]):
 def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:
     """Return a run as it was when it was pickled, without its agent and its store."""
     store = _core.Store.memory()
-    run_id = store.import_run([line for line in log.split("\n") if line])
-    core = _core.Run.load(store, run_id)
-    run: Run[Any] = Run(core, run_id, core.task)
+    core = _core.Run.load(store, store.import_run(log.rstrip("\n").split("\n")))
+    run: Run[Any] = Run(core, core.run_id, core.task)
     run._children = children
     return run

@@ -186,6 +186,14 @@ class Trace:
         data: dict[str, Any] = _plain(self)
         return data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return _unpickled, ({**values, "parts": dict(self.parts)},)
+
+
+def _unpickled(values: dict[str, Any]) -> Trace:
+    return Trace(**{**values, "parts": MappingProxyType(values["parts"])})
+
 
 def _plain(value: Any) -> Any:
     """Return the JSON form of a part of a trace."""

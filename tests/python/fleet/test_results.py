@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, LimitExceeded, Limits, TicketStore
+from callslip import Agent, LimitExceeded, Limits, TicketStore, UsageError
 from callslip.fleet import Fleet, _fleet
 from fleets.boss import BOSS, ended_run, from_far
 from fleets.here import LONG, call, finish, pay, turns, until, working
@@ -84,3 +84,16 @@ async def test_a_run_that_was_read_is_awaited_wherever_it_is_driven(here, databa
 
 async def result_of(run):
     return await run
+
+
+async def test_a_result_is_of_the_type_of_a_version_that_fits(web, database):
+    earlier = Agent(turns(finish("three")), returns=str, name="clerk")
+    present = earlier.replace(model=turns(finish(3)), returns=int)
+    async with working(database, earlier) as fleet:
+        run_id = await fleet.submit("clerk", "?")
+        assert (await fleet.result(run_id, timeout=LONG)).value == "three"
+    assert (await Fleet(web).result(run_id, timeout=LONG)).value == "three"
+    both = Fleet(web, [present], accept=[earlier])
+    assert (await both.result(run_id, timeout=LONG)).value == "three"
+    with pytest.raises(UsageError, match="is not of the type in returns: 'answer' must be an int"):
+        await Fleet(web, [present]).result(run_id, timeout=LONG)
