@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip._options import shown
 from callslip.errors import ModelError
-from callslip.models._no_reply import check_chunks_came
+from callslip.models._no_reply import check_body, check_chunks_came
 from callslip.models._piece import Reading
 
 if TYPE_CHECKING:
@@ -143,6 +143,9 @@ class ReplyStream(Iterator[ModelChunk]):
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        except ValueError as error:
+            check_body(error)
+            raise
         self._has_begun = True
         return _read_item(item, self._reading)
 
@@ -200,6 +203,9 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        except ValueError as error:
+            check_body(error)
+            raise
         self._has_begun = True
         return _read_item(item, self._reading)
 
