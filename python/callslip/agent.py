@@ -267,7 +267,7 @@ class Agent(AgentRuns[AnswerT]):
                 A sync function is called in a thread, for one call at a time.
 
         Raises:
-            UsageError: An argument is of a wrong type; or a tool needs approval, and nothing can
+            UsageError: The task is blank, or an argument is of a wrong type; or a tool needs approval, and nothing can
                 approve its calls.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.

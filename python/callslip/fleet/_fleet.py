@@ -165,7 +165,7 @@ class Fleet:
         """
         check_loop("asyncio.run, fleet.submit(…)")
         _check_agent_name(agent)
-        said = _check_task(task)
+        said = read_content("the task", task)
         _check_name("tenant", tenant)
         _check_name("key", key)
         check_queue(queue)
@@ -456,10 +456,3 @@ def _check_name(what: str, name: str | None) -> None:
         check_text(what, name)
         if "\0" in name:
             raise UsageError(f"expected {what} without the character 0: got {name!r}")
-
-
-def _check_task(task: Content) -> Said:
-    said = read_content("the task", task)
-    if not said.text.strip():
-        raise UsageError("expected a task: got blank text")
-    return said

@@ -273,10 +273,7 @@ def check_message(message: Content) -> Said:
     Raises:
         UsageError: It is blank, or neither text nor a list of texts, images and files.
     """
-    said = read_content("the message", message)
-    if not said.text.strip():
-        raise UsageError("expected a message: got blank text")
-    return said
+    return read_content("the message", message)
 
 
 def append_message(run: Run, said: Said) -> list[_core.Command]:

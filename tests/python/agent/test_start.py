@@ -472,7 +472,7 @@ def test_a_stream_of_a_run_that_another_one_works_on_says_so(path):
         ({"task": "x", "say": "y"}, "expected say= with run=…: got a task"),
         ({"run": "r", "limits": Limits()}, "pass limits and messages to a task"),
         ({"run": "r", "messages": [{"role": "user", "content": "x"}]}, "pass limits and messages"),
-        ({"run": "r", "say": " "}, "expected a message: got blank text"),
+        ({"run": "r", "say": " "}, "expected the message: got blank text"),
         ({"run": 7}, "expected run= as the id of a run: got int"),
         ({"run": "r", "say": 7}, "images and files: got int"),
         ({"task": 7}, "expected the task as text, or as a list of"),

@@ -307,7 +307,7 @@ def test_what_is_no_tool_and_no_fleet(modules, call):
 
 
 def test_a_question_that_is_empty(call):
-    message = "callslip: expected a question: got an empty one; pass it, or - to read it from input"
+    message = "callslip: expected the task: got blank text; pass it, or - to read it from input"
     assert call("ask", " ", "-m", "local", status=2).err == f"{message}\n"
 
 
