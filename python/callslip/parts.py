@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
 from callslip._labels import core_schema, label_schema
-from callslip._options import check_path, check_text, shown
+from callslip._options import check_new_file, check_text, shown
 from callslip.errors import UsageError
 
 __all__ = ["Content", "File", "Image", "PartKind"]
@@ -143,10 +143,10 @@ class File:
         """Write the bytes to a file, and return its path.
 
         Raises:
-            UsageError: `path` is not a path.
+            UsageError: `path` is not a path, is a folder, or is in a folder that does not exist.
             OSError: The file cannot be written.
         """
-        check_path("path", path)
+        check_new_file("path", path)
         target = Path(path)
         target.write_bytes(self.data)
         return target

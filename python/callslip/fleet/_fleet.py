@@ -34,7 +34,7 @@ from callslip.fleet._one_run import OneRun
 from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
 from callslip.limits import check_limits
-from callslip.parts import Content, Said, read_content
+from callslip.parts import Content, read_content
 from callslip.runs import RunResult
 from callslip.runs._watch import has_ended
 from callslip.store import TicketStore
