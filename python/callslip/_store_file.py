@@ -68,7 +68,9 @@ class StoreFile:
 
     def _connect(self) -> sqlite3.Connection:
         if not is_store_file(self.path):
-            raise StoreError(f"{self.path} is not the file of a store")
+            raise StoreError(
+                f"{self.path} is not the file of a store: pass the path of one, or of a new file"
+            )
         address = self.path.absolute().as_uri()
         try:
             try:
@@ -80,7 +82,9 @@ class StoreFile:
             raise StoreError(f"{self.path} cannot be read: {error}") from error
         if application != _APPLICATION:
             connection.close()
-            raise StoreError(f"{self.path} is the SQLite database of another program")
+            raise StoreError(
+                f"{self.path} is the SQLite database of another program: pass another path"
+            )
         connection.row_factory = sqlite3.Row
         return connection
 

@@ -355,4 +355,4 @@ def _hint(value: object) -> str:
         return ": await it first"
     if hasattr(value, "__enter__") or hasattr(value, "__aenter__"):
         return ": enter the context manager and return or yield what it gives"
-    return ""
+    return ": return or yield its text"

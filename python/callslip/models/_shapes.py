@@ -86,7 +86,10 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
         if error:
             raise_reported(error)
         if whole:
-            raise ModelError("expected a reply from the model: got a response without choices")
+            raise ModelError(
+                "expected a reply from the model: got a response without choices; ask it again, or "
+                "look at what its server says of the request"
+            )
         return Piece(usage=usage, is_service=True)
     part = first_field(choice, "message", "delta")
     if part is None:

@@ -228,10 +228,11 @@ def has_ended(run: Run, store: TicketStore) -> bool:
 
 def _position(run: Run, after: int) -> int:
     if isinstance(after, bool) or not isinstance(after, int):
-        raise UsageError(f"expected after= as the seq of an event: got {after!r}")
+        raise UsageError(f"expected after= as the seq of an event: got {after!r}; pass event.seq")
     count = run._core.event_count
     if not -1 <= after < count:
         raise UsageError(
-            f"expected after= as the seq of an event of this log, which has {count}: got {after}"
+            f"expected after= as the seq of an event of this log, which has {count}: got {after}; "
+            "pass event.seq of one, or leave it out"
         )
     return after + 1

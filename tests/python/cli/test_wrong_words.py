@@ -84,7 +84,7 @@ STORES = [
     ("empty", "empty is not the file of a store: it is empty; pass another file"),
     ("binary", "binary is not the file of a store: pass another file"),
     ("prose", "prose is not the file of a store: pass another file"),
-    ("other.sqlite", "other.sqlite is the SQLite database of another program"),
+    ("other.sqlite", "other.sqlite is the SQLite database of another program: pass another path"),
     ("torn.sqlite", "torn.sqlite cannot be read: database disk image is malformed"),
     (
         "log.jsonl",
@@ -208,7 +208,11 @@ def test_a_run_that_is_not_there(folder, call):
 def test_an_id_that_is_empty_chooses_no_run(words, folder, call):
     command, *rest = words
     shown = call(command, "runs.sqlite", "", *rest, status=2)
-    assert shown == ("", "callslip: expected the id of a run, or its beginning: got nothing\n")
+    assert shown == (
+        "",
+        "callslip: expected the id of a run, or its beginning: got nothing; call callslip runs "
+        "for a list\n",
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no named pipes in folders")
