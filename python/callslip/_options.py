@@ -161,7 +161,7 @@ def check_path(name: str, path: object) -> None:
         raise UsageError(f"expected {name}=a path: got {shown(path)}")
 
 
-def check_new_file(name: str, path: str | os.PathLike[str]) -> None:
+def check_new_file(name: str, path: Any) -> None:
     """Check that a file may be written to a path: it is no folder, and is in one that exists.
 
     Raises:

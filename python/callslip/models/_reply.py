@@ -16,6 +16,7 @@ from callslip._options import shown
 from callslip.errors import ModelError
 from callslip.models._no_reply import check_body, check_chunks_came
 from callslip.models._piece import Reading
+from callslip.models._token_counts import check_counts
 
 if TYPE_CHECKING:
     from callslip.models._piece import Piece
@@ -284,6 +285,7 @@ def _open(
             text = getattr(result, name)
             if not isinstance(text, str):
                 raise ModelError(f"expected a string as the {name} of a reply: got {shown(text)}")
+        check_counts(result.usage)
     if isinstance(result, ModelReply) and result.finish_reason not in (None, "stop", "length"):
         # In the words of a client.
         piece = _read(result, whole=True)

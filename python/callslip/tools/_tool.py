@@ -115,10 +115,7 @@ class Tool(Generic[P, R]):
         queue: str | None = None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
-        if not callable(function) and not isinstance(function, classmethod):
-            raise UsageError(
-                f"expected a function as a tool: got {type(function).__name__}; {_advice(function)}"
-            )
+        _check_function(function)
         check_one_of("effect", effect, ("once", "idempotent", "pure"))
         if reconcile is not None and effect != "once":
             raise UsageError(
@@ -402,6 +399,13 @@ class Tool(Generic[P, R]):
         again = self._retry_rule.applies_to(self.name, error)
         wait = requested_wait(error) if again else None
         return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)
+
+
+def _check_function(function: object) -> None:
+    if not callable(function) and not isinstance(function, classmethod):
+        raise UsageError(
+            f"expected a function as a tool: got {type(function).__name__}; {_advice(function)}"
+        )
 
 
 def _advice(given: object) -> str:
