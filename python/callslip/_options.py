@@ -15,6 +15,7 @@ __all__ = [
     "check_dict_of_texts",
     "check_filter",
     "check_flag",
+    "check_new_file",
     "check_number",
     "check_one_of",
     "check_path",
@@ -158,6 +159,27 @@ def check_path(name: str, path: object) -> None:
     text = os.fspath(path)  # type: ignore[call-overload]  # checked above
     if not isinstance(text, str) or not text or "\0" in text:
         raise UsageError(f"expected {name}=a path: got {shown(path)}")
+
+
+def check_new_file(name: str, path: Any) -> None:
+    """Check that a file may be written to a path: it is no folder, and is in one that exists.
+
+    Raises:
+        UsageError: It may not.
+    """
+    check_path(name, path)
+    # Without `pathlib`, which is slow to import.
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    given = shown(os.fspath(path))
+    if os.path.isdir(path):  # noqa: PTH112
+        raise UsageError(
+            f"expected {name} to be a file: got the folder {given}; pass the path of a file in it"
+        )
+    if not os.path.isdir(folder):  # noqa: PTH112
+        raise UsageError(
+            f"expected {name} in a folder that exists: got {given}; create the folder {folder}, or "
+            "pass another path"
+        )
 
 
 def check_text(what: str, text: object) -> None:

@@ -68,7 +68,9 @@ class StoreFile:
 
     def _connect(self) -> sqlite3.Connection:
         if not is_store_file(self.path):
-            raise StoreError(f"{self.path} is not the file of a store")
+            raise StoreError(
+                f"{self.path} is not the file of a store: pass the path of one, or of a new file"
+            )
         address = self.path.absolute().as_uri()
         try:
             try:
@@ -80,7 +82,9 @@ class StoreFile:
             raise StoreError(f"{self.path} cannot be read: {error}") from error
         if application != _APPLICATION:
             connection.close()
-            raise StoreError(f"{self.path} is the SQLite database of another program")
+            raise StoreError(
+                f"{self.path} is the SQLite database of another program: pass another path"
+            )
         connection.row_factory = sqlite3.Row
         return connection
 
@@ -90,7 +94,15 @@ class StoreFile:
         Args:
             agent: The name of their agent; default any.
         """
-        query = "SELECT * FROM runs WHERE ?1 IS NULL OR agent = ?1 ORDER BY started_at DESC, run_id"
+        # As text, a task would end before its first character 0 with the SQLite of some Pythons.
+        task = (
+            "(SELECT coalesce(data -> '$.task', data -> '$.start.task') FROM events "
+            "WHERE events.run_id = runs.run_id ORDER BY seq LIMIT 1) AS task_json"
+        )
+        query = (
+            f"SELECT *, {task} FROM runs WHERE ?1 IS NULL OR agent = ?1 "  # noqa: S608  # a constant
+            "ORDER BY started_at DESC, run_id"
+        )
         for row in self._rows(query, agent):
             yield _stored_run(row)
 
@@ -200,5 +212,10 @@ def _stored_run(row: sqlite3.Row) -> StoredRun:
     usage = Usage(
         row["input_tokens"], row["output_tokens"], row["cached_tokens"], row["cost"] or 0.0
     )
-    own = StoredRun.__dataclass_fields__.keys() - {"usage"}
-    return StoredRun(usage=usage, **{name: row[name] for name in own})
+    own = StoredRun.__dataclass_fields__.keys() - {"task", "usage"}
+    task = row["task_json"]
+    return StoredRun(
+        task=row["task"] if task is None else json.loads(task),
+        usage=usage,
+        **{name: row[name] for name in own},
+    )

@@ -267,8 +267,8 @@ class Agent(AgentRuns[AnswerT]):
                 A sync function is called in a thread, for one call at a time.
 
         Raises:
-            UsageError: An argument is of a wrong type; or a tool needs approval, and nothing can
-                approve its calls.
+            UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
+                approval, and nothing can approve its calls.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.

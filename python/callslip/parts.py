@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
 from callslip._labels import core_schema, label_schema
-from callslip._options import check_path, check_text, shown
+from callslip._options import check_new_file, check_text, shown
 from callslip.errors import UsageError
 
 __all__ = ["Content", "File", "Image", "PartKind"]
@@ -143,10 +143,10 @@ class File:
         """Write the bytes to a file, and return its path.
 
         Raises:
-            UsageError: `path` is not a path.
+            UsageError: `path` is not a path, is a folder, or is in a folder that does not exist.
             OSError: The file cannot be written.
         """
-        check_path("path", path)
+        check_new_file("path", path)
         target = Path(path)
         target.write_bytes(self.data)
         return target
@@ -258,13 +258,13 @@ def read_content(what: str, content: Content) -> Said:
         content: Text, or a list of texts, images and files; or what was read already.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: It is neither, or blank.
     """
     if isinstance(content, Said):
         return content
     if isinstance(content, str):
         check_text(what, content)
-        return Said(content, [])
+        return _checked(what, Said(content, []))
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
         hint = "; pass it in a list" if isinstance(content, File) else ""
         raise UsageError(
@@ -284,7 +284,16 @@ def read_content(what: str, content: Content) -> Said:
                 f"expected texts, images and files in {what}: got {type(item).__name__}; pass "
                 "Image(…) or File(…)"
             )
-    return Said("\n".join(lines), marked.parts)
+    return _checked(what, Said("\n".join(lines), marked.parts))
+
+
+def _checked(what: str, said: Said) -> Said:
+    # The text names each part.
+    if not said.text.strip():
+        raise UsageError(
+            f"expected {what}: got blank text; pass text, or a list of texts, images and files"
+        )
+    return said
 
 
 def said_with(said: Said, files: Iterable[File]) -> Said:

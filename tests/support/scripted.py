@@ -3,6 +3,16 @@
 import json
 import re
 
+from callslip.protocols import TicketProtocol
+
+PATIENT = TicketProtocol(grace=60)
+"""For scripts that continue with the outcome of a call, which takes its time under load."""
+
+
+def patient(protocol):
+    """Return a protocol of a name, whose model waits for the outcomes of calls."""
+    return PATIENT if protocol == "ticket" else protocol
+
 
 def output(**move):
     """Ticket: one decision."""

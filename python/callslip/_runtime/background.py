@@ -35,7 +35,7 @@ def start_task(session: RunSession) -> None:
     if session.store is not None:
         session.kept_while = lambda: True
     # Whoever watches later is told of the present reply from its beginning.
-    feed_of(session.run)
+    feed_of(session.run).readers.has_raised = False
     if begins_with_calls(session):
         UnstartedDriver(session)
     else:
@@ -56,6 +56,7 @@ def _on_done(task: Task[RunResult], session: RunSession) -> None:
                     session.cancel()
         return
     error = task.exception()
-    # The failure of a run is raised to those who watch it and to those who await it.
-    if error is not None and not isinstance(error, RunFailed):
+    # A failure is raised to those who watch the run and to those who await it.
+    is_read = feed_of(session.run).readers.are_there
+    if error is not None and not isinstance(error, RunFailed) and not is_read:
         _log.error("run %s was left before its end", session.run.id, exc_info=error)

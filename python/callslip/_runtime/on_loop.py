@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callslip import _lazy
@@ -125,11 +125,17 @@ class PendingResult:
 
     def __init__(self, session: RunSession) -> None:
         self._future = session.result_future()
+        self._run = session.run
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
         check_loop("asyncio.run, main()")
         # Cancelling the task that waits does not end the run.
-        return shielded(_lazy.asyncio.wrap_future(self._future)).__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        feed = self._run._feed
+        with nullcontext() if feed is None else feed.readers:
+            return await shielded(_lazy.asyncio.wrap_future(self._future))
 
 
 class SessionDriver:

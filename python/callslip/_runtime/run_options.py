@@ -47,6 +47,4 @@ def _check_message(at: int, message: object) -> tuple[str, str, list[_core.Part]
             f"expected the role 'user' or 'assistant' in message {at} of messages=…: got {role!r}"
         )
     said = read_content(f"the content of message {at} of messages=…", content)
-    if not said.text.strip():
-        raise UsageError(f"expected text in message {at} of messages=…: got blank text")
     return role, said.text, said.parts

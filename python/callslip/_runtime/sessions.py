@@ -77,8 +77,8 @@ def new_session(
         run_id: The id that the run was given when it was submitted. Default: a new one.
 
     Raises:
-        UsageError: The task is neither text nor a list of texts, images and files, or another
-            argument is of a wrong type.
+        UsageError: The task is blank, or neither text nor a list of texts, images and files, or
+            another argument is of a wrong type.
         StoreError: The run cannot be written down.
     """
     said = read_content("the task", task)

@@ -153,7 +153,9 @@ class ShownHistory:
             usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
             summary = summary_of(reply.text)
             if not summary:
-                raise ModelError("expected a summary: got an empty reply")  # noqa: TRY301
+                raise ModelError(  # noqa: TRY301
+                    "expected a summary: got an empty reply; pass another model to Summarize"
+                )
         except Exception as failure:  # noqa: BLE001  # the run does not end because of it
             error = f"no summary: {one_line(session.requests.failure_words(failure))}"
         else:

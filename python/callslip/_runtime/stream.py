@@ -45,11 +45,7 @@ class RunStream(Generic[AnswerT]):
     run has failed, the iteration raises its exception then. The stream applies backpressure: a run
     is never more than a few hundred events ahead of its reader.
 
-    Attributes:
-        run: The run. For `Agent.stream(run=…)` it is there once the block is entered.
     """
-
-    run: Run[AnswerT]
 
     def __init__(
         self,
@@ -59,6 +55,7 @@ class RunStream(Generic[AnswerT]):
     ) -> None:
         # A run that a store keeps is read when the block is entered.
         self._read: Callable[[_Attach], RunSession] | None = None
+        self._run: Run[AnswerT] | None = None
         if callable(session):
             self._read = session
         else:
@@ -79,7 +76,21 @@ class RunStream(Generic[AnswerT]):
 
     def _take(self, session: RunSession) -> None:
         self._session = session
-        self.run = session.run
+        self._run = session.run
+
+    @property
+    def run(self) -> Run[AnswerT]:
+        """The run. For `Agent.stream(run=…)` it is there once the block is entered.
+
+        Raises:
+            UsageError: The block was not entered yet.
+        """
+        if self._run is None:
+            raise UsageError(
+                "the run of this stream has not been read yet: enter the stream first, or take an "
+                "item of stream_sync(…)"
+            )
+        return self._run
 
     async def __aenter__(self) -> Self:
         check_loop()

@@ -19,9 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Run one task."""
     task = _task(options.task)
     if not task.strip():
-        raise UsageError(
-            "expected a question: got an empty one; pass it, or - to read it from input"
-        )
+        raise UsageError("expected the task: got blank text; pass it, or - to read it from input")
     store = None if options.store is None else new_store(options.store)
     with store or nullcontext():
         stream = agent_of(options, store).stream_sync(task, children=True)

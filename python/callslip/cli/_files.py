@@ -173,13 +173,17 @@ def pick_run(found: Sequence[str], prefix: str, place: object) -> str:
     """
     if not prefix:
         # All ids begin with it: a shell variable that is not set must not choose the only run.
-        raise UsageError("expected the id of a run, or its beginning: got nothing")
+        raise UsageError(
+            "expected the id of a run, or its beginning: got nothing; call callslip runs for a list"
+        )
     if not found:
         raise UsageError(f"there is no run {prefix} in {place}: call callslip runs for a list")
     top = min(found, key=len)
     if all(one == top or one.startswith(f"{top}.") for one in found):
         return top
-    raise UsageError(f"expected the id of one run: got {prefix}, with which {len(found)} begin")
+    raise UsageError(
+        f"expected the id of one run: got {prefix}, with which {len(found)} begin; pass more of it"
+    )
 
 
 def exported_runs(file: StoreFile | StoreDatabase, prefixes: Sequence[str]) -> Iterator[list[str]]:

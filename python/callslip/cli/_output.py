@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -18,6 +19,7 @@ __all__ = [
     "print_table",
     "print_text",
     "report",
+    "shortened",
 ]
 
 
@@ -60,7 +62,36 @@ def print_json(value: object) -> None:
 def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns, each as wide as its longest cell."""
     cells = [[printable(cell) for cell in row] for row in (heading, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print_text(line.rstrip())
+        padded = (
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        print_text("  ".join(padded).rstrip())
+
+
+def shortened(text: str, columns: int) -> str:
+    """Return the beginning of a text as it is printed, in at most so many columns."""
+    shown: list[str] = []
+    used = 0
+    for one in text:
+        character = printable(one)
+        used += _width(character)
+        shown.append(character)
+        if used > columns:
+            break
+    else:
+        return "".join(shown)
+    while used > columns - 1:
+        used -= _width(shown.pop())
+    return f"{''.join(shown)}…"
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a printable text has."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF")
+        for one in text
+    )

@@ -11,7 +11,7 @@ from itertools import islice
 from callslip._store_database import StoreDatabase
 from callslip._store_file import StoreFile
 from callslip.cli._files import open_store
-from callslip.cli._output import print_json, print_table
+from callslip.cli._output import print_json, print_table, shortened
 from callslip.store import StoredRun
 
 __all__ = ["run"]
@@ -52,7 +52,5 @@ def _row(one: StoredRun, tickets: list[str]) -> tuple[str, ...]:
     if tickets:
         state = f"{', '.join(tickets)} awaiting approval"
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.started_at))
-    task = " ".join(one.task.split())
-    if len(task) > _TASK:
-        task = f"{task[: _TASK - 1]}…"
+    task = shortened(" ".join(one.task.split()), _TASK)
     return (one.run_id, state, one.agent, started, str(one.turns), str(one.violations), task)

@@ -44,7 +44,9 @@ class KnownAgents:
         self._agents: dict[str, list[Agent[Any]]] = {}
         for name, given in (("agents", agents), ("accept", accept)):
             if not isinstance(given, Iterable):
-                raise UsageError(f"expected {name} as a list of agents: got {given!r}")
+                raise UsageError(
+                    f"expected {name} as a list of agents: got {given!r}; pass it in a list"
+                )
         for agent in agents:
             self._check(agent)
             if agent.name in self._agents:

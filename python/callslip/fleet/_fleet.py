@@ -34,7 +34,7 @@ from callslip.fleet._one_run import OneRun
 from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
 from callslip.limits import check_limits
-from callslip.parts import Content, Said, read_content
+from callslip.parts import Content, read_content
 from callslip.runs import RunResult
 from callslip.runs._watch import has_ended
 from callslip.store import TicketStore
@@ -165,7 +165,7 @@ class Fleet:
         """
         check_loop("asyncio.run, fleet.submit(…)")
         _check_agent_name(agent)
-        said = _check_task(task)
+        said = read_content("the task", task)
         _check_name("tenant", tenant)
         _check_name("key", key)
         check_queue(queue)
@@ -457,10 +457,3 @@ def _check_name(what: str, name: str | None) -> None:
         check_text(what, name)
         if "\0" in name:
             raise UsageError(f"expected {what} without the character 0: got {name!r}")
-
-
-def _check_task(task: Content) -> Said:
-    said = read_content("the task", task)
-    if not said.text.strip():
-        raise UsageError("expected a task: got blank text")
-    return said

@@ -13,8 +13,8 @@ from pathlib import Path
 from callslip._options import (
     check_called_with,
     check_flag,
+    check_new_file,
     check_one_of,
-    check_path,
     check_whole,
 )
 from callslip._options import shown as short
@@ -113,7 +113,7 @@ def _checked(
     if redact is not None:
         check_called_with("redact", redact, "a text")
     if path is not None:
-        check_path("path", path)
+        check_new_file("path", path)
     return Texts(limit=texts, redact=redact)
 
 

@@ -123,7 +123,7 @@ def _make_server(
 
     async def work(task: str, context: Any) -> _lazy.mcp_types.CallToolResult:
         if not task.strip():
-            return _error_result("expected a task: got an empty text")
+            return _error_result("expected the task: got blank text; pass what to do")
         running = asyncio.create_task(_run_with_progress(agent, task, context))
         try:
             return await asyncio.shield(running)

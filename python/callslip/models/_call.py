@@ -236,9 +236,13 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
     try:
         signature.bind(None, **dict.fromkeys(required))
     except TypeError as error:
+        takes_more = bool(signature.parameters)
+        hint = (
+            "bind the others with functools.partial" if takes_more else "add a parameter for them"
+        )
         raise UsageError(
             "expected a model that can be called with the messages alone: got "
-            f"{_name(model)}{signature}: {error}"
+            f"{_name(model)}{signature}: {error}; {hint}"
         ) from None
     taken = set(named)
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):

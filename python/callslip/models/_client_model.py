@@ -18,7 +18,7 @@ from callslip.models._grammar_forms import (
     excludes_violation,
     grammar_text,
 )
-from callslip.models._no_reply import awaited_response, check_response
+from callslip.models._no_reply import awaited_response, check_body, check_response
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._part_requests import PartRequest
 from callslip.models._part_shapes import Shapes
@@ -34,7 +34,8 @@ class ClientModel:
     """A model behind a client object; made by `as_model`.
 
     A call returns the client's own result, an awaitable for an async client; for a stream with
-    images or files a stream of `ModelChunk`s. Errors of the client are raised unchanged. A server
+    images or files a stream of `ModelChunk`s. Errors of the client are raised unchanged,
+    but for a body that is not JSON, which is a `ModelError`. A server
     that takes no images or files is asked again without them, with a warning, and is sent no more.
 
     Attributes:
@@ -133,14 +134,17 @@ class ClientModel:
         return PartRequest(self, lambda taken: self._request(taken, dict(sent)), messages).make()
 
     def _request(self, messages: Messages, request: dict[str, object]) -> object:
-        """Call the client, whose methods return a page as text."""
-        result = self._send(messages, request)
-        if getattr(getattr(self._client, "__self__", None), "_client", None) is None:
-            # A function may return text.
-            return result
+        """Call the client, whose methods return a page as text, or fail to read it."""
+        try:
+            result = self._send(messages, request)
+        except ValueError as error:
+            check_body(error)
+            raise
+        # A function may return text.
+        is_checked = getattr(getattr(self._client, "__self__", None), "_client", None) is not None
         if hasattr(result, "__await__"):
-            return awaited_response(cast("Awaitable[object]", result))
-        return check_response(result)
+            return awaited_response(cast("Awaitable[object]", result), is_checked=is_checked)
+        return check_response(result) if is_checked else result
 
     def _find_provider(self) -> str | None:
         return self._PROVIDER

@@ -126,7 +126,10 @@ async def in_time(seconds: float | None, awaitable: Awaitable[T]) -> T:
 
 def broken_off() -> ModelError:
     """Return the exception of a stream that has ended before its reply."""
-    error = ModelError("expected a whole reply from the model: its stream broke off")
+    error = ModelError(
+        "expected a whole reply from the model: its stream broke off; call it again, or wrap it in "
+        "Retrying"
+    )
     error._is_transient = True
     return error
 

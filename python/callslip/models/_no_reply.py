@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import traceback
 from collections.abc import Awaitable, Mapping
+from json import JSONDecodeError
 from urllib.parse import urlsplit
 
 from callslip._backoff import safe_field
 from callslip.errors import ModelError
 from callslip.models._finish_reasons import quote_text
 
-__all__ = ["awaited_response", "check_chunks_came", "check_response", "empty_reply"]
+__all__ = ["awaited_response", "check_body", "check_chunks_came", "check_response", "empty_reply"]
 
 
 def empty_reply() -> ModelError:
@@ -59,23 +62,96 @@ def _place(response: object) -> str:
 
 
 def check_response(response: object) -> object:
-    """Return what a client's method has returned. A text is what the client could not read.
+    """Return what a client's method has returned.
+
+    A text is what the client could not read, and other values that are no object are JSON that
+    holds no reply.
 
     Raises:
-        ModelError: It is a text.
+        ModelError: It is one of these.
     """
+    if isinstance(response, str) and not response.strip():
+        raise _empty_body("")
     if isinstance(response, str):
         raise ModelError(
             "expected JSON from the model's server: got a page or another text; pass the right "
             f"address to the client (base_url); the text begins: {quote_text(response)}"
         )
+    if response is None or isinstance(response, (bool, int, float, list)):
+        raise ModelError(
+            "expected a JSON object from the model's server: got "
+            f"{quote_text(json.dumps(response, default=repr))}; pass the right address to the "
+            "client (base_url)"
+        )
     return response
 
 
-async def awaited_response(pending: Awaitable[object]) -> object:
-    """Await what an async client's method has returned, and check it.
+async def awaited_response(pending: Awaitable[object], *, is_checked: bool) -> object:
+    """Await what an async client's method has returned.
+
+    Args:
+        pending: What it has returned.
+        is_checked: Whether to check the response as `check_response` does.
 
     Raises:
-        ModelError: As `check_response`.
+        ModelError: As `check_response`; or the body of the response is not JSON.
     """
-    return check_response(await pending)
+    try:
+        response = await pending
+    except ValueError as error:
+        check_body(error)
+        raise
+    return check_response(response) if is_checked else response
+
+
+def check_body(error: ValueError) -> None:
+    """Check whether an exception of a client comes from a body that is not JSON.
+
+    Args:
+        error: The exception.
+
+    Raises:
+        ModelError: It does.
+    """
+    if not isinstance(error, (JSONDecodeError, UnicodeDecodeError)):
+        return
+    response = _response_in(error)
+    if response is None:
+        return
+    headers = safe_field(response, "headers")
+    kind = headers.get("content-type") if isinstance(headers, Mapping) else None
+    told = f"{_place(response)}: got the status {safe_field(response, 'status_code')}"
+    body = (
+        error.doc if isinstance(error, JSONDecodeError) else error.object.decode(errors="replace")
+    )
+    if not body.strip():
+        raise _empty_body(f"{told} with an empty body") from error
+    raise ModelError(
+        f"expected JSON from the model's server{told} with a body that is not JSON "
+        f"({quote_text(kind) if kind else 'without a content type'}); pass the right address to "
+        "the client (base_url), or look into the log of the server; the body begins: "
+        f"{quote_text(body)}"
+    ) from error
+
+
+def _empty_body(told: str) -> ModelError:
+    """Return the exception of a response without a body, which may pass by itself."""
+    error = ModelError(
+        f"expected JSON from the model's server{told or ': got an empty body'}; ask it again, pass "
+        "the right address to the client (base_url), or look into the log of the server"
+    )
+    error._is_transient = True
+    return error
+
+
+def _response_in(error: BaseException) -> object | None:
+    """Return the response that a client was reading as it raised an exception."""
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in tuple(frame.f_locals.values()):
+            # The fields of other objects may do anything.
+            if "Response" in type(value).__name__ and isinstance(
+                safe_field(value, "status_code"), int
+            ):
+                found = value
+    return found

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip._options import shown
 from callslip.errors import ModelError
-from callslip.models._no_reply import check_chunks_came
+from callslip.models._no_reply import check_body, check_chunks_came
 from callslip.models._piece import Reading
+from callslip.models._token_counts import check_counts
 
 if TYPE_CHECKING:
     from callslip.models._piece import Piece
@@ -143,6 +144,9 @@ class ReplyStream(Iterator[ModelChunk]):
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        except ValueError as error:
+            check_body(error)
+            raise
         self._has_begun = True
         return _read_item(item, self._reading)
 
@@ -200,6 +204,9 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
                 raise
             self.broke = True
             return ModelChunk("", "length")
+        except ValueError as error:
+            check_body(error)
+            raise
         self._has_begun = True
         return _read_item(item, self._reading)
 
@@ -278,6 +285,7 @@ def _open(
             text = getattr(result, name)
             if not isinstance(text, str):
                 raise ModelError(f"expected a string as the {name} of a reply: got {shown(text)}")
+        check_counts(result.usage)
     if isinstance(result, ModelReply) and result.finish_reason not in (None, "stop", "length"):
         # In the words of a client.
         piece = _read(result, whole=True)
@@ -349,4 +357,4 @@ def _hint(value: object) -> str:
         return ": await it first"
     if hasattr(value, "__enter__") or hasattr(value, "__aenter__"):
         return ": enter the context manager and return or yield what it gives"
-    return ""
+    return ": return or yield its text"

@@ -30,7 +30,7 @@ from callslip.models._gemini_bedrock import read_bedrock, read_gemini
 from callslip.models._piece import Piece, check_end
 from callslip.models._reply import ModelChunk, ModelReply
 from callslip.models._text_generation import read_batch, read_generated
-from callslip.models._token_counts import read_usage
+from callslip.models._token_counts import check_counts, read_usage
 
 __all__ = ["read_finish", "read_shape", "read_usage"]
 
@@ -67,6 +67,7 @@ def _read_own(item: ModelChunk | ModelReply) -> Piece:
         value = getattr(item, name)
         if type(value) is not str:
             raise ModelError(f"expected a string as the {name} of a chunk: got {value!r}")
+    check_counts(item.usage)
     end = item.finish_reason
     return Piece(
         item.text,
@@ -86,7 +87,10 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
         if error:
             raise_reported(error)
         if whole:
-            raise ModelError("expected a reply from the model: got a response without choices")
+            raise ModelError(
+                "expected a reply from the model: got a response without choices; ask it again, or "
+                "look at what its server says of the request"
+            )
         return Piece(usage=usage, is_service=True)
     part = first_field(choice, "message", "delta")
     if part is None:

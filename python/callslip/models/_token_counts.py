@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
+from callslip._options import shown
+from callslip._usage import Usage
+from callslip.errors import UsageError
 from callslip.models._fields import field
 
-__all__ = ["read_usage"]
+__all__ = ["check_counts", "read_usage"]
 
 
 def read_usage(usage: object) -> dict[str, float] | None:
@@ -30,6 +36,30 @@ def read_usage(usage: object) -> dict[str, float] | None:
     }
     known = {name: count for name, count in counts.items() if count is not None}
     return known or None
+
+
+def check_counts(usage: object) -> None:
+    """Check the counts that a program's own model passes. Those of clients may be anything.
+
+    Raises:
+        UsageError: A count is no number, or is no whole number of tokens.
+    """
+    if not isinstance(usage, (Mapping, Usage)):
+        return
+    for name in _COUNTS:
+        count = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, (int, float)):
+            raise UsageError(f"expected {name} of usage as a number: got {shown(count)}; {_HINT}")
+        if name != "cost" and math.isfinite(count) and count % 1:
+            raise UsageError(
+                f"expected {name} of usage as a whole number of tokens: got {count}; {_HINT}"
+            )
+
+
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cost")
+_HINT = "pass usage={'input_tokens': 12, 'output_tokens': 3, 'cost': 0.01}, or no usage"
 
 
 def _input_of(usage: object) -> tuple[int | None, int | None]:

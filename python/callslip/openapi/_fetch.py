@@ -51,5 +51,8 @@ def fetch(url: str) -> tuple[bytes, str]:
     except (OSError, _lazy.http_client.HTTPException, ValueError) as error:
         raise ToolError(f"the document at {shown} can't be fetched: {error}") from None
     if len(content) > _LARGEST:
-        raise ToolError(f"the document at {shown} has more than {_LARGEST >> 20} MiB")
+        raise ToolError(
+            f"the document at {shown} has more than {_LARGEST >> 20} MiB: pass a copy of it to "
+            "OpenAPI.from_file"
+        )
     return content, found_at

@@ -114,5 +114,7 @@ def find_operation(document: Document, key: str) -> str:
         advice = f": did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
         raise UsageError(f"the document has no operation '{key}'{advice}")
     if len(names) > 1:
-        raise UsageError(f"the document has several operations '{key}': {', '.join(names)}")
+        raise UsageError(
+            f"the document has several operations '{key}': pass one of {', '.join(names)}"
+        )
     return names[0]

@@ -14,7 +14,7 @@ from callslip._json import ResultError, to_json
 from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
-from callslip.runs._elsewhere import ResultElsewhere, Told, tell, to_text
+from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, tell, to_text
 from callslip.runs._feed import take_over_feed
 from callslip.runs._ticket import Ticket
 from callslip.tools._context import not_in_a_tool
@@ -107,6 +107,7 @@ def send_sync(run: Run, message: Content, deps: object) -> RunResult:
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
+    check_begun(run)
     commands = append_message(run, said)
     run._replace_deps(deps)
     return agent_of(run)._continue_sync(run, commands)
@@ -199,6 +200,7 @@ def decide(run: Run, told: Told, make: Decision) -> None:
     """
     if (shared := run._told_by) is not None:
         return tell(run, shared, told)
+    check_begun(run)
     while (driven := run._driven) is None and run._store is not None and not run.finished:
         if _decide_at_rest(run, run._store, make):
             return None
@@ -237,6 +239,9 @@ def inject(run: Run, make: Make) -> Driver | None:
 
     Returns:
         The driver; `None` if no driver works on the run.
+
+    Raises:
+        UsageError: The run has not begun.
     """
     core, store = run._core, run._store
     # Of this moment: after a failure, another thread may open the file again meanwhile.
@@ -258,6 +263,7 @@ def inject(run: Run, make: Make) -> Driver | None:
             return driver
         # The driver is in another thread, and is about to leave the run.
         time.sleep(0.001)
+    check_begun(run)
     return None
 
 
@@ -282,10 +288,7 @@ def check_message(message: Content) -> Said:
     Raises:
         UsageError: It is blank, or neither text nor a list of texts, images and files.
     """
-    said = read_content("the message", message)
-    if not said.text.strip():
-        raise UsageError("expected a message: got blank text")
-    return said
+    return read_content("the message", message)
 
 
 def append_message(run: Run, said: Said) -> list[_core.Command]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ResultElsewhere",
     "Told",
+    "check_begun",
     "from_text",
     "goes_on",
     "never_began",
@@ -51,6 +52,9 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
         UsageError: There is nothing to decide on, or the tool does not take the arguments.
         StoreError: There is no such run, or the store cannot be written.
     """
+    if never_began(run):
+        # No store has it, and none will.
+        check_begun(run)
     if told.kind == "approve" and told.ticket is not None and told.body is not None:
         _check_edited(run, told.ticket, told.body)
     answer = shared.tell(run.id, *told)
@@ -116,6 +120,23 @@ def was_cancelled_unstarted(run: Run) -> bool:
     return isinstance(run._left, RunCancelled) and never_began(run)
 
 
+def check_begun(run: Run) -> None:
+    """Check that a run that no driver works on has begun, so that its log takes what comes.
+
+    Raises:
+        UsageError: It has not.
+    """
+    if run._core.event_count or run._driver is not None:
+        return
+    if was_cancelled_unstarted(run):
+        told = "was cancelled before it began, and nothing of it is kept: start its task again"
+    elif never_began(run):
+        told = "failed before it began, and nothing of it is kept: start its task again"
+    else:
+        told = "has not begun: enter its stream first, or take an item of stream_sync(…)"
+    raise UsageError(f"run {run.id} {told}")
+
+
 def goes_on(run: Run) -> bool:
     """Whether the run is not over for its store, though a driver has left it: it may be resumed."""
     if never_began(run):
@@ -138,6 +159,7 @@ async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
         raise left
     if is_over:
         return RunResult._of(run)
+    check_begun(run)
     raise UsageError(
         f"nothing works on this run: call agent.resume({run.id!r}), or read the run that is in "
         "progress with store.run(run_id)"

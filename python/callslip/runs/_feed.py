@@ -20,6 +20,7 @@ from callslip.events import (
     read_event,
 )
 from callslip.runs._observers import current_observers
+from callslip.runs._readers import Readers
 from callslip.runs._recent import RecentReplies
 from callslip.runs._runs_below import RunsBelow
 from callslip.runs._wakers import Wakers
@@ -101,6 +102,11 @@ class Feed:
     def version(self) -> int:
         """Changes with everything that happens."""
         return self._wakers.version
+
+    @property
+    def readers(self) -> Readers:
+        """Those who wait for the run, whom the failure of its driver is raised to."""
+        return self._wakers.readers
 
     @property
     def is_for_observers(self) -> bool:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from callslip import _lazy
+from callslip.runs._readers import Readers
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -19,12 +20,14 @@ class Wakers:
 
     Attributes:
         version: Changes with each notice.
+        readers: Those whom the failure of the driver is raised to, these watchers among them.
     """
 
-    __slots__ = ("_has_woken", "_lock", "_waiting", "version")
+    __slots__ = ("_has_woken", "_lock", "_waiting", "readers", "version")
 
     def __init__(self) -> None:
         self.version = 0
+        self.readers = Readers()
         self._lock = threading.Lock()
         self._waiting: list[_Waker] = []
         self._has_woken = False

@@ -84,22 +84,23 @@ class RunWatch:
                 if self._ready:
                     return self._ready.popleft()
                 ending = self._ending()
-            seconds = None
-            if ending is not None:
-                has_more = await self._has_more()
-                if feed.version != version:
+            with feed.readers:
+                seconds = None
+                if ending is not None:
+                    has_more = await self._has_more()
+                    if feed.version != version:
+                        continue
+                    if has_more is False:
+                        raise_failure(feed.run, ending, feed.run._raised)
+                        raise StopAsyncIteration
+                    # Whoever is to write it may end before.
+                    seconds = _ASK
+                if self._follows():
+                    # Nothing may be told any more.
                     continue
-                if has_more is False:
-                    raise_failure(feed.run, ending, feed.run._raised)
-                    raise StopAsyncIteration
-                # Whoever is to write it may end before.
-                seconds = _ASK
-            if self._follows():
-                # Nothing may be told any more.
-                continue
-            with suppress(TimeoutError):
-                async with _lazy.asyncio.timeout(seconds):
-                    await feed.wait(version)
+                with suppress(TimeoutError):
+                    async with _lazy.asyncio.timeout(seconds):
+                        await feed.wait(version)
 
     async def _has_more(self) -> bool | None:
         """Whether more is to come in a run that seems over. `None`: its database is away."""
@@ -184,6 +185,7 @@ class RunWatch:
             return None
         # It rests, or another process has it.
         if run._left is not None and not goes_on(run):
+            feed.readers.has_raised = True
             raise run._left
         # Another thread may continue the run at this very moment.
         ending = run._core.ending
@@ -228,10 +230,11 @@ def has_ended(run: Run, store: TicketStore) -> bool:
 
 def _position(run: Run, after: int) -> int:
     if isinstance(after, bool) or not isinstance(after, int):
-        raise UsageError(f"expected after= as the seq of an event: got {after!r}")
+        raise UsageError(f"expected after= as the seq of an event: got {after!r}; pass event.seq")
     count = run._core.event_count
     if not -1 <= after < count:
         raise UsageError(
-            f"expected after= as the seq of an event of this log, which has {count}: got {after}"
+            f"expected after= as the seq of an event of this log, which has {count}: got {after}; "
+            "pass event.seq of one, or leave it out"
         )
     return after + 1

@@ -257,7 +257,10 @@ class ScriptSession:
         runner = self._runner
         _check_arguments(code, interactive=interactive, answers=answers)
         if self._closed:
-            raise UsageError("this session is closed: its files are gone")
+            raise UsageError(
+                "this session is closed, and its files are gone: open another one with "
+                "runner.session()"
+            )
         script = self._read_script(code)
         # First of all: without an answerer, nothing is started.
         answerer = find_answerer(runner.ask, answers) if interactive else None

@@ -115,8 +115,7 @@ class Tool(Generic[P, R]):
         queue: str | None = None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
-        if not callable(function) and not isinstance(function, classmethod):
-            raise UsageError(f"expected a function as a tool: got {type(function).__name__}")
+        _check_function(function)
         check_one_of("effect", effect, ("once", "idempotent", "pure"))
         if reconcile is not None and effect != "once":
             raise UsageError(
@@ -400,3 +399,23 @@ class Tool(Generic[P, R]):
         again = self._retry_rule.applies_to(self.name, error)
         wait = requested_wait(error) if again else None
         return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)
+
+
+def _check_function(function: object) -> None:
+    if not callable(function) and not isinstance(function, classmethod):
+        raise UsageError(
+            f"expected a function as a tool: got {type(function).__name__}; {_advice(function)}"
+        )
+
+
+def _advice(given: object) -> str:
+    """Return what to pass in place of what is no function."""
+    if isinstance(given, str):
+        return "pass the function itself, not its name"
+    if isinstance(given, Mapping):
+        return "pass a schema to Tool.from_schema(function, …)"
+    if isinstance(given, (list, tuple, set, frozenset)):
+        return "pass its items: tools=[*tools]"
+    if hasattr(given, "as_tool"):
+        return "pass agent.as_tool()"
+    return "pass a function with annotated arguments, or a Tool"

@@ -49,7 +49,7 @@ class Toolbox(ToolSource):
         if isinstance(tools, ToolSource):
             tools = [tools]
         if isinstance(tools, str) or not isinstance(tools, Sequence):
-            hint = "; pass it in a list" if callable(tools) else ""
+            hint = "; pass it in a list" if callable(tools) else "; pass a list or a tuple"
             raise UsageError(
                 "expected tools as a list of functions or an OpenAPI document: got "
                 f"{type(tools).__name__}{hint}"

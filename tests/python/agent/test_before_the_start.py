@@ -163,3 +163,66 @@ def test_a_run_that_has_not_begun_is_shown(store):
     assert "clerk: not begun" in html
     assert "<dt>started</dt><dd>not yet</dd>" in html
     assert (trace["agent"], trace["started_at"], trace["events"]) == ("clerk", 0.0, 0)
+
+
+STEPS = {
+    "cancel": lambda run: run.cancel(),
+    "send": lambda run: run.send("more"),
+    "approve": lambda run: run.approve("T1"),
+    "deny": lambda run: run.deny("T1"),
+}
+UNREAD = "the run of this stream has not been read yet: enter the stream first, or take an item"
+UNBEGUN = r"run \w+ has not begun: enter its stream first, or take an item of stream_sync\(…\)$"
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_stream_that_was_not_entered_is_told(step, kept, store):
+    async def main():
+        agent = Agent(ScriptedModel([finish()]), store=store if kept else None)
+        stream = agent.stream("go")
+        with pytest.raises(UsageError, match=UNBEGUN):
+            STEPS[step](stream.run)
+        with pytest.raises(UsageError, match=UNBEGUN):
+            await stream.run
+        async with stream as run:
+            assert [event async for event in run][-1].reason == "finished"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step != "cancel"])
+def test_a_message_for_a_run_that_is_read_later_is_told(step, store):
+    async def main():
+        agent = Agent(ScriptedModel([finish(), finish()]), store=store)
+        run_id = (await agent.run("go")).run.id
+        stream = agent.stream(run=run_id, say="more")
+        with pytest.raises(UsageError, match=UNREAD):
+            stream.run.cancel()
+        with pytest.raises(UsageError, match=UNREAD):
+            STEPS[step](stream)
+        async with stream as run:
+            run.run.cancel()
+        assert run.run.id == run_id
+
+    asyncio.run(main())
+    with pytest.raises(UsageError, match=UNREAD):
+        _ = Agent(ScriptedModel([]), store=store).stream_sync(run="r", say="more").run
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_comes_for_a_run_that_was_cancelled_before_it_began_is_told(step, store):
+    async def main():
+        waiting = Waiting()
+        run = Agent(ScriptedModel([]), store=store, instructions=waiting).start("go")
+        await waiting.entered.wait()
+        run.cancel()
+        with pytest.raises(RunCancelled):
+            await run
+        if step == "cancel":
+            run.cancel()
+            return
+        with pytest.raises(UsageError, match="was cancelled before it began, and nothing of it is"):
+            STEPS[step](run)
+
+    asyncio.run(main())

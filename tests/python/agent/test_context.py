@@ -21,7 +21,7 @@ from callslip import (
     tool,
 )
 from callslip.models._call import ModelCall
-from scripted import act, block, finish, give, load, output
+from scripted import act, block, finish, give, load, output, patient
 
 TURNS = 40
 TASK = "Look up all pages, and say which crew serves line 7."
@@ -92,7 +92,7 @@ class Reader:
 
 def run(model, *, driver="sync", task=TASK, **options):
     options.setdefault("limits", Limits(turns=200))
-    agent = Agent(model, protocol=model.protocol, tools=[look_up], **options)
+    agent = Agent(model, protocol=patient(model.protocol), tools=[look_up], **options)
     return agent.run_sync(task) if driver == "sync" else asyncio.run(agent.run(task))
 
 

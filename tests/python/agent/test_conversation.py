@@ -30,6 +30,7 @@ from scripted import (
     delegate,
     finish,
     give,
+    patient,
     spawn,
     task_of,
     turn_of,
@@ -65,7 +66,8 @@ SCRIPTS = {
 @pytest.mark.parametrize("driver", ["async", "sync"])
 @pytest.mark.parametrize("protocol", SCRIPTS)
 def test_a_run_that_is_over_goes_on(protocol, driver, store):
-    agent = Agent(ScriptedModel(SCRIPTS[protocol]), protocol=protocol, tools=[look], store=store)
+    model = ScriptedModel(SCRIPTS[protocol])
+    agent = Agent(model, protocol=patient(protocol), tools=[look], store=store)
     if driver == "sync":
         first = agent.run_sync("one")
         second = first.run.send_sync("and two")

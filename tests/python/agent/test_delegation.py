@@ -114,7 +114,7 @@ def test_await_loads_the_result_of_a_task_where_it_is_to(run):
             "part": [give([1, 2])],
         }
     )
-    agent = Agent(model, protocol=TicketProtocol(await_loads=True))
+    agent = Agent(model, protocol=TicketProtocol(await_loads=True, grace=60))
     assert run(agent, "whole").value == [1, 2]
 
 

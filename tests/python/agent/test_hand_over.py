@@ -401,7 +401,7 @@ def test_what_can_not_be_handed_over():
     result = agent.run_sync("x")
     with pytest.raises(UsageError, match=r"got RunResult; pass result\.run"):
         agent.hand_over_sync(result)
-    with pytest.raises(UsageError, match="expected a message: got blank text"):
+    with pytest.raises(UsageError, match="expected the message: got blank text"):
         agent.hand_over_sync(result.run, say=" ")
     with pytest.raises(UsageError, match=r"expected limits=Limits"):
         agent.hand_over_sync(result.run, limits=3)

@@ -25,7 +25,7 @@ from callslip import (
     tool,
 )
 from pictures import png
-from scripted import act, asked, call_once, finish, load
+from scripted import act, asked, call_once, finish, load, patient
 
 PROTOCOLS = ("react", "chatty", "ticket")
 CAT = png(32, 16)
@@ -130,7 +130,7 @@ def test_a_model_that_takes_images_is_sent_those_of_the_user_and_of_results(prot
     if protocol == "ticket":
         replies[1] = load("T1")
     model = ScriptedModel(replies, parts=("image",))
-    agent = Agent(model, protocol=protocol, tools=[plot])
+    agent = Agent(model, protocol=patient(protocol), tools=[plot])
     result = agent.run_sync(["What is this?", Image(CAT, name="cat.png")])
     assert seen(sent(model, 0))[-1] == ["U1"]
     assert seen(sent(model))[-1] == ["T1"]

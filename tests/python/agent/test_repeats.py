@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callslip import Agent, Event, LimitExceeded, ScriptedModel, TicketStore, replay, tool
-from scripted import act, block, call_once, finish
+from scripted import act, block, call_once, finish, patient
 
 PROTOCOLS = ["react", "chatty", "ticket"]
 KEPT = Path(__file__).parents[2] / "data" / "logs" / "version_7" / "conversation.jsonl"
@@ -49,7 +49,7 @@ def test_a_call_that_failed_is_made_again_when_the_user_says_so(protocol, store)
         return "here it is"
 
     model = ScriptedModel(turns_of(protocol, 3, page="news"))
-    agent = Agent(model, protocol=protocol, tools=[fetch], store=store)
+    agent = Agent(model, protocol=patient(protocol), tools=[fetch], store=store)
     *_, last = talk(agent, "Read it.", "Try again.", "Again.")
     assert made == ["news"] * 3
     assert [ticket.outcome for ticket in last.tickets] == ["error", "error", "ok"]
@@ -68,7 +68,8 @@ def test_the_same_question_is_looked_up_in_each_turn(protocol):
         made.append(1)
         return "sunny"
 
-    agent = Agent(ScriptedModel(turns_of(protocol, 7)), protocol=protocol, tools=[fetch])
+    model = ScriptedModel(turns_of(protocol, 7))
+    agent = Agent(model, protocol=patient(protocol), tools=[fetch])
     *_, last = talk(agent, "And now?", *["And now?"] * 6)
     assert len(made) == 7
     assert last.value == "done"

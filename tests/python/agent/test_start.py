@@ -127,26 +127,54 @@ def test_the_failure_of_a_started_run_is_raised_where_it_is_awaited(caplog):
     assert caplog.records == []
 
 
-def test_a_driver_that_fails_is_logged_and_raised(path, caplog):
+async def _result(run):
+    return await run
+
+
+async def _cancelled(run):
+    waiting = asyncio.create_task(_result(run))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+READERS = {
+    "await": _result,
+    "watch": lambda run: read_to_end(run.watch()),
+    "nobody": lambda run: asyncio.sleep(0),
+    "one who is cancelled": _cancelled,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_driver_that_fails_is_logged_if_it_is_raised_to_nobody(reader, path, caplog):
     async def main():
         with TicketStore(path) as store:
             model = Held(finish())
             run = Agent(model, store=store).start("go")
             await model.is_asked.wait()
+        reading = asyncio.ensure_future(READERS[reader](run))
+        await asyncio.sleep(0.01)
         model.may_answer.set()
-        with pytest.raises(StoreError):
-            await run
-        with pytest.raises(StoreError):
-            await run
+        while run._driver is not None:
+            await asyncio.sleep(0.01)
+        if reader in ("await", "watch"):
+            with pytest.raises(StoreError):
+                await reading
+        await asyncio.sleep(0)
+        logged = [record.message for record in caplog.records]
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                await run
         with pytest.raises(StoreError):
             await read_to_end(run.watch())
-        return run
+        return run, logged
 
     with caplog.at_level(logging.ERROR):
-        run = asyncio.run(main())
-    assert [record.message for record in caplog.records] == [
-        f"run {run.id} was left before its end"
-    ]
+        run, logged = asyncio.run(main())
+    is_read = reader in ("await", "watch")
+    assert logged == ([] if is_read else [f"run {run.id} was left before its end"])
+    assert len(caplog.records) == len(logged)
 
 
 @pytest.mark.parametrize("instructed", [False, True])
@@ -472,7 +500,7 @@ def test_a_stream_of_a_run_that_another_one_works_on_says_so(path):
         ({"task": "x", "say": "y"}, "expected say= with run=…: got a task"),
         ({"run": "r", "limits": Limits()}, "pass limits and messages to a task"),
         ({"run": "r", "messages": [{"role": "user", "content": "x"}]}, "pass limits and messages"),
-        ({"run": "r", "say": " "}, "expected a message: got blank text"),
+        ({"run": "r", "say": " "}, "expected the message: got blank text"),
         ({"run": 7}, "expected run= as the id of a run: got int"),
         ({"run": "r", "say": 7}, "images and files: got int"),
         ({"task": 7}, "expected the task as text, or as a list of"),

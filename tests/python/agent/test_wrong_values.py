@@ -70,6 +70,14 @@ def test_a_media_type_is_taken_without_parameters():
     assert Image(b"abc", media_type="IMAGE/PNG").kind == "image"
 
 
+def test_an_image_is_saved_in_a_folder_that_exists(tmp_path):
+    with pytest.raises(UsageError, match=r"; create the folder .*no, or pass another path$"):
+        Image(PNG).save(tmp_path / "no" / "x.png")
+    with pytest.raises(UsageError, match=r"got the folder .*; pass the path of a file in it$"):
+        Image(PNG).save(tmp_path)
+    assert Image(PNG).save(tmp_path / "x.png").read_bytes() == PNG
+
+
 def test_an_image_alone_is_no_task():
     with pytest.raises(UsageError, match="images and files: got Image; pass it in a list$"):
         Agent(ScriptedModel([])).run_sync(Image(PNG))

@@ -249,3 +249,43 @@ def test_a_damaged_file_and_that_of_another_program_are_refused(call, tmp_path):
     assert "of another program" in call("runs", path, status=2).err
     path.write_bytes(b"SQLite format 3\0" + b"\xff" * 2000)
     assert "cannot be read" in call("runs", path, status=2).err
+
+
+LISTED = [
+    ("A\0B", "A\\u0000B"),
+    ("\0", "\\u0000"),
+    ("one\ntwo\x1b[31m \u202ethree\u2028four", "one two\\u001b[31m \\u202ethree four"),
+    ("x" * 60, "x" * 60),
+    ("x" * 61, "x" * 59 + "…"),
+    ("\x1b" * 80, "\\u001b" * 9 + "…"),
+    ("宽" * 80, "宽" * 29 + "…"),
+]
+
+
+@pytest.mark.parametrize(("task", "shown"), LISTED, ids=[repr(task[:9]) for task, _ in LISTED])
+def test_a_task_is_listed_as_it_begins(task, shown, tmp_path, call):
+    path = str(tmp_path / "runs.sqlite")
+    with TicketStore(path) as store:
+        for name in ("宽宽", "b"):
+            Agent(ScriptedModel(["4"]), protocol="chatty", store=store, name=name).run_sync(task)
+    lines = call("runs", path).out.splitlines()
+    assert [line.endswith(f"          {shown}") for line in lines] == [False, True, True]
+    assert [line.split()[2] for line in lines[1:]] == ["b", "宽宽"]
+    # Wide characters are two columns.
+    assert lines[1].index("20") == lines[2].index("20") + 2
+    assert [run["task"] for run in json.loads(call("runs", path, "--json").out)] == [task, task]
+
+
+def test_nothing_that_a_run_holds_moves_the_cursor(tmp_path, call):
+    def look(place: str) -> str:
+        return HOSTILE
+
+    path = str(tmp_path / "runs.sqlite")
+    with TicketStore(path) as store:
+        model = ScriptedModel([act("look", place=HOSTILE), finish(HOSTILE)])
+        agent = Agent(model, tools=[look], store=store, name=HOSTILE)
+        run_id = agent.run_sync(HOSTILE).run.id
+    for words in (["runs"], ["show", run_id], ["watch", run_id], ["export", run_id]):
+        told = call(words[0], path, *words[1:])
+        assert not [one for one in told.out + told.err if one != "\n" and not one.isprintable()]
+        assert "Weather?" in told.out

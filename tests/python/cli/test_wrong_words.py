@@ -84,7 +84,7 @@ STORES = [
     ("empty", "empty is not the file of a store: it is empty; pass another file"),
     ("binary", "binary is not the file of a store: pass another file"),
     ("prose", "prose is not the file of a store: pass another file"),
-    ("other.sqlite", "other.sqlite is the SQLite database of another program"),
+    ("other.sqlite", "other.sqlite is the SQLite database of another program: pass another path"),
     ("torn.sqlite", "torn.sqlite cannot be read: database disk image is malformed"),
     (
         "log.jsonl",
@@ -208,7 +208,11 @@ def test_a_run_that_is_not_there(folder, call):
 def test_an_id_that_is_empty_chooses_no_run(words, folder, call):
     command, *rest = words
     shown = call(command, "runs.sqlite", "", *rest, status=2)
-    assert shown == ("", "callslip: expected the id of a run, or its beginning: got nothing\n")
+    assert shown == (
+        "",
+        "callslip: expected the id of a run, or its beginning: got nothing; call callslip runs "
+        "for a list\n",
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no named pipes in folders")
@@ -307,7 +311,7 @@ def test_what_is_no_tool_and_no_fleet(modules, call):
 
 
 def test_a_question_that_is_empty(call):
-    message = "callslip: expected a question: got an empty one; pass it, or - to read it from input"
+    message = "callslip: expected the task: got blank text; pass it, or - to read it from input"
     assert call("ask", " ", "-m", "local", status=2).err == f"{message}\n"
 
 

@@ -21,7 +21,7 @@ from callslip import (
 from callslip.look import to_html
 from hostile import Page
 from pictures import PDF, png
-from scripted import act, call, delegate, finish, give, wait
+from scripted import PATIENT, act, call, delegate, finish, give, wait
 
 
 @tool
@@ -127,7 +127,7 @@ def test_a_run_that_waits_is_shown_where_it_waits():
 
 def test_runs_below_stand_under_their_tickets():
     script = [delegate("inner task"), give("inner answer"), wait("T1"), give("outer answer")]
-    run = agent_of(*script, protocol="ticket", delegate=True).run_sync("outer task")
+    run = agent_of(*script, protocol=PATIENT, delegate=True).run_sync("outer task")
     html = run.to_html()
     above, below = html.split('<section class="run">')
     assert "<strong>T1 DELEGATE</strong>" in above

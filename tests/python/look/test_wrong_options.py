@@ -22,6 +22,8 @@ OPTIONS = [
     ({"path": b"x"}, "expected path=a path: got b'x'"),
     ({"path": ""}, "expected path=a path: got ''"),
     ({"path": True}, "expected path=a path: got True"),
+    ({"path": "."}, "expected path to be a file: got the folder '.'; pass the path of a file in"),
+    ({"path": "no/such/x.html"}, "expected path in a folder that exists: got 'no/such/x.html'; cr"),
     ({"images": "no"}, "expected images=True or False: got 'no'"),
     ({"texts": True}, "expected texts to be a whole number from 1: got True"),
     ({"texts": float("nan")}, "expected texts to be a whole number from 1: got nan"),

@@ -261,7 +261,10 @@ def test_an_empty_task_is_a_failed_call():
             return await asked(client, " "), await asked(client, "t")
 
     empty, done = asyncio.run(main())
-    assert (empty.is_error, empty.content[0].text) == (True, "expected a task: got an empty text")
+    assert (empty.is_error, empty.content[0].text) == (
+        True,
+        "expected the task: got blank text; pass what to do",
+    )
     assert done.content[0].text == "done"
 
 

@@ -131,7 +131,7 @@ def test_grammar_form_and_async_are_known_beforehand() -> None:
         (
             lambda: "hi",
             "expected a model that can be called with the messages alone: got "
-            "<lambda>(): too many positional arguments",
+            "<lambda>(): too many positional arguments; add a parameter for them",
         ),
     ],
 )

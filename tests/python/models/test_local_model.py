@@ -344,8 +344,8 @@ def test_missing_engine_and_weights_say_what_to_install(monkeypatch: pytest.Monk
 
 def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
-    with pytest.raises(ModelError, match="found no file there"):
+    with pytest.raises(ModelError, match="where no file is; pass the path of a .gguf"):
         read(LocalModel(path)(ASK))
     path.write_bytes(b"GGML, once")
-    with pytest.raises(ModelError, match="found another format"):
+    with pytest.raises(ModelError, match="which has another format; pass a model"):
         read(LocalModel(path)(ASK))

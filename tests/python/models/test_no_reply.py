@@ -88,6 +88,57 @@ def test_a_page_is_no_answer(server, wire):
 
 
 @WIRES
+@pytest.mark.parametrize("body", ["<html>Please log in.</html>", '{"id":'], ids=["page", "part"])
+def test_a_body_that_is_not_json_is_told(server, wire, body):
+    server.said = ("application/json", body)
+    error = error_of(server, model_of(server, wire, stream=False), wire[1])
+    assert f" at http://127.0.0.1:{server.server_address[1]}/" in error
+    assert "secret" not in error
+    assert ": got the status 200 with a body that is not JSON (application/json); pass " in error
+    assert error.endswith(f"; the body begins: {body}")
+
+
+@WIRES
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_an_empty_body_is_asked_for_again(server, wire, kind):
+    server.said = (kind, "")
+    model = Retrying(model_of(server, wire, stream=False), tries=2, backoff=0)
+    with pytest.raises(ModelError, match="with an empty body; ask|got an empty body; ask it again"):
+        Agent(model).run_sync("Hello.")
+    assert server.asked == 2
+
+
+@WIRES
+@pytest.mark.parametrize("body", ["null", "[]", "3"])
+def test_json_that_is_no_object_is_told(server, wire, body):
+    server.said = ("application/json", body)
+    error = error_of(server, model_of(server, wire, stream=False), wire[1])
+    assert error == (
+        f"expected a JSON object from the model's server: got {body}; pass the right address to "
+        "the client (base_url)"
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_body_that_is_not_json_is_told_of_ollama(server, stream, is_async):
+    ollama = pytest.importorskip("ollama")
+    make = ollama.AsyncClient if is_async else ollama.Client
+    client = make(host=f"http://127.0.0.1:{server.server_address[1]}")
+    server.said = PAGE
+    error = error_of(server, as_model(client, model="m", stream=stream), is_async)
+    assert "/api/chat: got the status 200 with a body that is not JSON (text/html; " in error
+
+
+def test_other_exceptions_are_raised_as_they_are(server):
+    def model(messages):
+        yield json.loads("")
+
+    with pytest.raises(ModelError, match="the model failed in turn 1: JSONDecodeError: Expecting"):
+        Agent(model, protocol="chatty").run_sync("Hello.")
+
+
+@WIRES
 @pytest.mark.parametrize("said", [PAGE, NO_SUCH_PATH], ids=["page", "error"])
 def test_a_response_without_chunks_is_no_reply_of_the_model(server, wire, said):
     server.said = said

@@ -1,6 +1,7 @@
 """What services answer, each in its own form: text, reasoning, costs, ends, refusals."""
 
 import asyncio
+import re
 from types import SimpleNamespace as Obj
 
 import pytest
@@ -15,6 +16,7 @@ from callslip import (
     ProtocolError,
     ScriptedModel,
     Usage,
+    UsageError,
 )
 from callslip.errors import ContextFull, ModelRefused
 from callslip.models import as_model
@@ -680,6 +682,34 @@ def test_usage_in_another_client_s_words_is_read():
 def test_usage_that_is_none_is_said(usage):
     with pytest.raises(ModelError, match="expected the usage of a reply as a Usage or a mapping"):
         ask(ModelReply(ANSWER, usage=usage))
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (
+            {"input_tokens": "5"},
+            "expected input_tokens of usage as a number: got '5'; pass ",
+        ),
+        ({"output_tokens": True}, "expected output_tokens of usage as a number: got True; pass "),
+        ({"cached_tokens": 1.5}, "expected cached_tokens of usage as a whole number of tokens: g"),
+        ({"cost": "0.1"}, "expected cost of usage as a number: got '0.1'; pass usage={"),
+        (Usage("5", 0, 0, 0.0), "expected input_tokens of usage as a number: got '5'; pass "),
+    ],
+)
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole", "streamed"])
+def test_counts_of_a_wrong_type_are_told(usage, told, is_whole):
+    reply = ModelReply(ANSWER, usage=usage)
+    with pytest.raises(ModelError, match=f": UsageError: {re.escape(told)}") as caught:
+        ask(reply if is_whole else iter([ModelChunk(ANSWER), ModelChunk("", "stop", usage)]))
+    assert isinstance(caught.value.__cause__, UsageError)
+
+
+@pytest.mark.parametrize("count", [None, -1, float("nan"), float("inf"), 7.0])
+def test_odd_counts_of_services_are_borne(count):
+    usage = {"input_tokens": count, "output_tokens": 2, "cost": count}
+    tokens = 7 if count == 7 else 0
+    assert ask(ModelReply(ANSWER, usage=usage)).usage == Usage(tokens, 2, 0, float(tokens))
 
 
 def test_a_budget_counts_what_such_clients_tell():

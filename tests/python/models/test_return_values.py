@@ -16,6 +16,7 @@ from callslip.models._reply import AsyncReplyStream, ReplyStream, open_result
 from callslip.models._shapes import read_finish, read_usage
 
 ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}]
+TEXT = ": return or yield its text"
 NATIVE_TOOL_CALL = (
     "expected text from the model: got a native tool call: tools are called in the text of the "
     "reply, so call the client without tools of its own"
@@ -146,13 +147,13 @@ def test_whole_reply(result: object, reply: ModelReply) -> None:
     ("result", "message"),
     [
         (None, "got None: does the function return its reply?"),
-        (3, "got int"),
+        (3, f"got int{TEXT}"),
         (b"hi", "got bytes: decode it first"),
-        ({}, "got dict"),
-        ({"answer": "hi"}, "got dict"),
-        (Obj(text=None), "got SimpleNamespace"),
-        (Obj(model_dump=1, __iter__=1), "got SimpleNamespace"),
-        (object(), "got object"),
+        ({}, f"got dict{TEXT}"),
+        ({"answer": "hi"}, f"got dict{TEXT}"),
+        (Obj(text=None), f"got SimpleNamespace{TEXT}"),
+        (Obj(model_dump=1, __iter__=1), f"got SimpleNamespace{TEXT}"),
+        (object(), f"got object{TEXT}"),
     ],
 )
 def test_no_reply(result: object, message: str) -> None:
@@ -177,7 +178,11 @@ def test_awaitable_must_be_awaited_first() -> None:
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        ({"choices": []}, "expected a reply from the model: got a response without choices"),
+        (
+            {"choices": []},
+            "expected a reply from the model: got a response without choices; "
+            "ask it again, or look at what its server says of the request",
+        ),
         (
             {"choices": None, "error": {"message": "no credit", "code": 402}},
             "the model's server reported an error: no credit",
@@ -243,7 +248,7 @@ def test_streamed_reply(items: list[object], text: str) -> None:
     [
         (None, "got None: does the function return its reply?"),
         (b"hi", "got bytes: decode it first"),
-        (("content", "hi"), "got tuple"),
+        (("content", "hi"), f"got tuple{TEXT}"),
     ],
 )
 def test_stream_of_something_else(item: object, message: str) -> None:

@@ -206,7 +206,11 @@ def test_arguments_that_a_handler_does_not_take() -> None:
             {"listPets": list_pets, "GET /pets": list_pets},
             "the operation 'GET /pets' has two handlers",
         ),
-        ({"listPets": 5}, "expected a function as a tool: got int"),
+        (
+            {"listPets": 5},
+            "expected a function as a tool: got int; pass a function with annotated arguments, "
+            "or a Tool",
+        ),
     ],
 )
 def test_handlers_at_fault(handlers: dict[str, Any], message: str) -> None:

@@ -33,6 +33,7 @@ from callslip.testing.faults import (
     unknown_tool,
     wrong_type,
 )
+from scripted import patient
 
 CODES = {
     cut: ("truncated", "truncated", "truncated"),
@@ -64,7 +65,7 @@ class Weather:
         return "4 degrees"
 
     def agent(self, model, name, **options):
-        return Agent(model, protocol=name, tools=[self.weather], **options)
+        return Agent(model, protocol=patient(name), tools=[self.weather], **options)
 
 
 def script(say, calls=1, **options):

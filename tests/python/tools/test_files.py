@@ -10,7 +10,7 @@ from pydantic import Field
 from callslip import Agent, Context, File, Image, ScriptedModel, TicketStore, tool
 from callslip._core import Outcome
 from pictures import png
-from scripted import act, block, call_once, finish
+from scripted import act, block, call_once, finish, patient
 
 CAT = Image(png(32, 16), name="cat.png")
 REPORT = File(b"%PDF-1.4", name="report.pdf")
@@ -164,7 +164,7 @@ def test_an_image_of_a_result_goes_into_the_next_call(protocol):
         first, *_ = call_once(protocol, "crop", {"image": "U1", "width": 9})
         again, *_, answer = call_once(protocol, "crop", {"image": "T1", "width": 5})
         replies = [first, again, answer]
-    agent = Agent(ScriptedModel(replies), protocol=protocol, tools=[crop])
+    agent = Agent(ScriptedModel(replies), protocol=patient(protocol), tools=[crop])
     run = agent.run_sync(["Crop it.", CAT]).run
     first, second = run.tickets
     assert (first.result.width, first.result.label) == (9, "T1")

@@ -103,7 +103,11 @@ CALLS = "expected concurrency to be a whole number from 1"
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Tool(5), "expected a function as a tool: got int"),
+        (
+            lambda: Tool(5),
+            "expected a function as a tool: got int; pass a function with annotated arguments, "
+            "or a Tool",
+        ),
         (
             lambda: tool(effect="twice"),
             f"{EFFECT}: got 'twice'",
@@ -297,7 +301,7 @@ def test_toolboxes() -> None:
     assert str(caught.value) == (
         "expected tools as a list of functions or an OpenAPI document: got Tool; pass it in a list"
     )
-    with pytest.raises(UsageError, match="OpenAPI document: got int$"):
+    with pytest.raises(UsageError, match="OpenAPI document: got int; pass a list or a tuple$"):
         Toolbox(3)  # type: ignore[arg-type]
 
 
