@@ -32,10 +32,10 @@ __all__ = [
     "levels_below",
     "levels_left",
     "limits_below",
+    "refused_task",
     "said_below",
     "task_outcome",
     "task_outcome_of",
-    "too_deep",
     "worker_for",
 ]
 
@@ -171,12 +171,16 @@ def worker_for(
     return worker, f"Your role: {role}\n\n{task}"
 
 
-def too_deep() -> Outcome:
-    """Return the outcome of a task that is one level too deep."""
-    return Outcome.Error(
-        "The agent was not started: the limit of levels is reached (Limits(depth=…)). Do the task "
-        "without it."
-    )
+def refused_task(session: RunSession, command: Command.StartRun) -> Outcome | None:
+    """Return the outcome of a task that no run is started for; `None` for any other."""
+    if session.levels == 0:
+        return Outcome.Error(
+            "The agent was not started: the limit of levels is reached (Limits(depth=…)). Do the "
+            "task without it."
+        )
+    if not command.task.strip():
+        return Outcome.Error("The agent was not started: its task is blank. Say what it is to do.")
+    return None
 
 
 def task_outcome(session: RunSession) -> Outcome:

@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callslip import _lazy
-from callslip._runtime.children import child_session, task_outcome, too_deep
+from callslip._runtime.children import child_session, refused_task, task_outcome
 from callslip._runtime.children_apart import run_apart
 from callslip._runtime.place import runs_above
 from callslip._runtime.streamed_reply import StreamedReply
@@ -54,8 +54,8 @@ async def run_task(session: RunSession, command: Command.StartRun) -> tuple[Outc
     """
     from callslip._runtime.driver import drive
 
-    if session.levels == 0:
-        return too_deep(), None
+    if (refused := refused_task(session, command)) is not None:
+        return refused, None
     if (inbox := session.beginning.inbox) is not None:
         ended = await run_apart(session, command, inbox.elsewhere)
         if ended is not None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from callslip import Agent, Image, ScriptedModel, UsageError
+from scripted import block
 
 BLANK = ["", " \n", [], ["", " "]]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
@@ -45,3 +46,14 @@ def test_blank_text_is_refused(how, text, tmp_path):
 def test_images_alone_are_a_task():
     model = ScriptedModel(["a cat"])
     assert Agent(model, protocol="chatty").run_sync([Image(PNG)]).value == "a cat"
+
+
+@pytest.mark.parametrize("how", ["async", "sync"])
+def test_a_blank_task_of_the_model_starts_no_child_run(how):
+    asked = []
+    below = Agent(lambda messages: asked.append(1) or "x", protocol="chatty", name="sub")
+    model = ScriptedModel([block(("a", "sub", {"task": " "})), "done"])
+    agent = Agent(model, protocol="chatty", tools=[below.as_tool(description="Do a part.")])
+    result = agent.run_sync("go") if how == "sync" else asyncio.run(agent.run("go"))
+    assert (result.value, asked, result.run.children) == ("done", [], [])
+    assert "its task is blank" in result.tickets[0].error
