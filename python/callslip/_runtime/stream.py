@@ -44,7 +44,6 @@ class RunStream(Generic[AnswerT]):
     The iteration ends when the run does. Its last event is `run_finished`, with the reason; if the
     run has failed, the iteration raises its exception then. The stream applies backpressure: a run
     is never more than a few hundred events ahead of its reader.
-
     """
 
     def __init__(
