@@ -200,7 +200,7 @@ def test_doctor_names_no_path(call):
         (">&-", ["doctor"], 0, ""),
         ("2>&-", ["runs", "nope"], 2, ""),
         ("<&-", ["read", "-"], 1, ""),
-        ("<&-", ["ask", "-m", "local"], 2, "expected a question: got an empty one"),
+        ("<&-", ["ask", "-m", "local"], 2, "expected the task: got blank text"),
     ],
 )
 def test_streams_may_be_closed(tmp_path, closed, words, status, said):
