@@ -207,11 +207,6 @@ impl Protocol for Chatty {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        if let Some(first) = correction::first_move(violation, raw).filter(|first| first.starts_with(&self.tags.start))
-        {
-            let end = if first.ends_with(&self.tags.end) { "" } else { &self.tags.end };
-            return Some(Correction::certain(format!("{first}{end}")));
-        }
         if violation.code == Code::WrongTag {
             let own = self.own();
             if let Some(calls) = published::calls(self.host(), self.read, &self.reasoning_tags, raw, own) {

@@ -331,6 +331,14 @@ fn refused(reply: Reply, violation: Violation) -> Reply {
     }
 }
 
+/// Whether a reply is a call, or one that only its surroundings refuse.
+fn is_call(reply: &Reply) -> bool {
+    match &reply.outcome {
+        Ok(moved) => matches!(moved, Move::Call { .. }),
+        Err(violation) => matches!(violation.code, Code::ExtraData | Code::QuotedMove),
+    }
+}
+
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
 struct Named {
     forms: Forms,
@@ -381,7 +389,7 @@ impl Decoder for Named {
         let reply = inner.finish(reason);
         let reply = match ahead {
             Ahead::Unknown => forms.own(reply),
-            Ahead::Call(fault) if matches!(reply.outcome, Ok(Move::Call { .. })) => refused(reply, *fault),
+            Ahead::Call(fault) if is_call(&reply) => refused(reply, *fault),
             Ahead::Text | Ahead::Call(_) => reply,
         };
         let may_be = match &reply.outcome {

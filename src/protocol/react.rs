@@ -135,9 +135,6 @@ impl Protocol for React {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        if let Some(first) = correction::first_move(violation, raw) {
-            return Some(Correction::certain(first));
-        }
         if violation.code == Code::WrongTag {
             let calls = published::calls(self.host(), self.read, &self.reasoning_tags, raw, self.own())?;
             let call = calls.first()?;

@@ -225,14 +225,12 @@ impl Protocol for Ticket {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        let object = match correction::first_move(violation, raw) {
-            Some(first) => Correction::certain(first),
-            None if violation.code == Code::WrongTag => {
-                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
-                let call = calls.first()?;
-                Correction::certain(read::written_call(&call.tool, &call.arguments))
-            }
-            None => read::corrected(raw, self.returns.as_ref())?,
+        let object = if violation.code == Code::WrongTag {
+            let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
+            let call = calls.first()?;
+            Correction::certain(read::written_call(&call.tool, &call.arguments))
+        } else {
+            read::corrected(raw, self.returns.as_ref())?
         };
         Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
     }
