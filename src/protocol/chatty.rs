@@ -316,6 +316,8 @@ impl Chatty {
             answers: self.typed().is_none(),
             own_tag: Some(self.tags.start.clone()),
             tags: None,
+            takes_text: false,
+            says_success: false,
         }
     }
 

@@ -201,6 +201,8 @@ impl React {
             answers: false,
             own_tag: None,
             tags: None,
+            takes_text: self.returns.is_none(),
+            says_success: true,
         }
     }
 }

@@ -168,7 +168,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(), options, &self.reasoning_tags, self.own())
+        published::beside(host(self.returns.is_none()), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -228,7 +228,8 @@ impl Protocol for Ticket {
         let object = match correction::first_move(violation, raw) {
             Some(first) => Correction::certain(first),
             None if violation.code == Code::WrongTag => {
-                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
+                let calls =
+                    published::calls(host(self.returns.is_none()), self.read, &self.reasoning_tags, raw, self.own())?;
                 let call = calls.first()?;
                 Correction::certain(read::written_call(&call.tool, &call.arguments))
             }
@@ -292,7 +293,7 @@ impl Ticket {
 }
 
 /// What calls in published forms are read as.
-fn host() -> published::Host {
+fn host(takes_text: bool) -> published::Host {
     published::Host {
         wanted: "an <output> section with one JSON object".into(),
         form: r#"<output>{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}</output>"#.into(),
@@ -301,6 +302,8 @@ fn host() -> published::Host {
         answers: false,
         own_tag: None,
         tags: Some(("<output>", "</output>")),
+        takes_text,
+        says_success: false,
     }
 }
 
