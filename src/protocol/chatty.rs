@@ -158,6 +158,10 @@ impl Protocol for Chatty {
         Some(self.example_of(calls))
     }
 
+    fn answers_in_text(&self) -> bool {
+        self.typed().is_none()
+    }
+
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
         published::beside(self.host(), options, &self.reasoning_tags, self.own())
     }

@@ -9,6 +9,7 @@ use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::decoder::read_whole;
+use crate::protocol::untagged_call;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
 use crate::tool::{Approval, ToolKind};
@@ -78,6 +79,7 @@ impl RunMachine {
         let turn = self.state.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
+        let reply = untagged_call::checked(&*self.setup.protocol, &self.setup.tools, reply);
         let Reply { raw, repairs, outcome, .. } = reply;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
