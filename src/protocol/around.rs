@@ -148,7 +148,9 @@ impl<'a> Around<'a> {
                 "close every bracket, escape every quote inside a text with a backslash, and write nothing around the move",
             ),
         };
-        Err(Box::new(Violation::new(Code::ExtraData, message).at(other).related(place, "it is missing here").hint(hint)))
+        Err(Box::new(
+            Violation::new(Code::ExtraData, message).at(other).related(place, "it is missing here").hint(hint),
+        ))
     }
 
     /// The text in a piece that is no fence, no control token and no beginning of the end tag.

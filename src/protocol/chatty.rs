@@ -7,7 +7,7 @@ use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
-use super::{Code, Correction, Violation, correction, published};
+use super::{Code, Correction, Violation, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -156,6 +156,10 @@ impl Protocol for Chatty {
 
     fn pair_example(&self, calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
         Some(self.example_of(calls))
+    }
+
+    fn answers_in_text(&self) -> bool {
+        self.typed().is_none()
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
@@ -311,6 +315,8 @@ impl Chatty {
             answers: self.typed().is_none(),
             own_tag: Some(self.tags.start.clone()),
             tags: None,
+            takes_text: false,
+            says_success: false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::unknown_keys::{self, Carries};
 use crate::reply::json::{JsonReader, Progress, Settings};
-use crate::reply::{Code, Object, ReadLimits, RepairPolicy, Value, Violation};
+use crate::reply::{Code, Object, ReadLimits, RepairPolicy, Value};
 
 /// What a model writes for the keyword of a final answer.
 const ANSWERS: &[&str] = &[

@@ -10,6 +10,7 @@ use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::around::{CalledTool, judge};
 use crate::protocol::decoder::read_whole;
+use crate::protocol::untagged_call;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, ToolCall};
 use crate::reply::Span;
 use crate::reply::violation::Violation;
@@ -80,6 +81,7 @@ impl RunMachine {
         let turn = self.state.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
+        let reply = untagged_call::checked(&*self.setup.protocol, &self.setup.tools, reply);
         let Reply { raw, repairs, outcome, around, .. } = reply;
         let outcome = outcome.and_then(|moved| self.judge(&raw, &around, moved));
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {

@@ -179,6 +179,11 @@ impl ToolSet {
         self.entries.get_full(name).map(|(_, name, entry)| self.spec(name, entry))
     }
 
+    /// The tool of exactly this name, or the operation of a document that it names.
+    pub(crate) fn called(&self, name: &str) -> Option<&ToolSpec> {
+        self.get(name).or_else(|| Some(self.routed(self.documents.as_deref()?, name).ok()?.tool))
+    }
+
     /// The tools in their order.
     pub fn iter(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|(name, entry)| self.spec(name, entry))

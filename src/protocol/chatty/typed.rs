@@ -4,7 +4,7 @@
 
 mod block;
 
-use super::read::ToolTags;
+use super::read::{NO_REASONING, ToolTags};
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
@@ -48,7 +48,7 @@ pub(super) fn decoder(
         options,
         returns: returns.clone(),
         buffer: Buffer::default(),
-        envelope: Envelope::new(own, &[], options.think_prefilled).reasoning(reasoning),
+        envelope: Envelope::new(own, NO_REASONING, options.think_prefilled).reasoning(reasoning),
         fed: 0,
         state: State::Text,
         fault: None,
@@ -208,7 +208,7 @@ fn answer(
 fn apart(raw: &str, moved: &Move) -> Result<(), BoxedViolation> {
     let Move::Call { calls } = moved else { return Ok(()) };
     let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return Ok(()) };
-    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), &[], false);
+    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), NO_REASONING, false);
     envelope.resume(last.span.end);
     while let Some(mark) = envelope.next(raw, true, LOOK) {
         if let Mark::Tag { span, .. } = mark {

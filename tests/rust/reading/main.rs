@@ -13,4 +13,5 @@ mod corpus;
 mod invariants;
 mod reply_properties;
 mod seeds;
+mod untagged_calls;
 mod words;

@@ -39,6 +39,7 @@ impl ChattyDecoder {
             if reason == FinishReason::Length {
                 return Err(violations::truncated_answer(raw, &form));
             }
+            self.set_template_reasoning_aside(raw, raw.len());
             self.note_reasoning(raw.len(), notes)?;
             if let Some(block) = self.fenced_block(raw)? {
                 notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
@@ -60,6 +61,7 @@ impl ChattyDecoder {
         if following_text::in_quotes(raw, Span::new(first.start, self.blocks.joined_end)) {
             return Err(violations::mention_truncation(following_text::quoted(first), reason, &form));
         }
+        self.set_template_reasoning_aside(raw, first.start);
         self.note_reasoning(first.start, notes)?;
         let place = Span::new(first.start, self.blocks.joined_end);
         let before = gaps(0, first.start, &self.reasoning.spans());
@@ -117,7 +119,8 @@ impl ChattyDecoder {
     fn unclosed_reasoning(&mut self, raw: &str) -> Option<usize> {
         let start = self.envelope.reasoning_start()?;
         let inside = raw.get(start..).unwrap_or("");
-        (self.leading(raw, start) || inside.contains(self.tags.start.literal())).then_some(start)
+        let leading = self.leading(raw, start) && !self.envelope.reasoning_is_words();
+        (leading || inside.contains(self.tags.start.literal())).then_some(start)
     }
 
     /// The block of a reply that is one fence around it.
