@@ -5,6 +5,7 @@ mod block;
 mod blocks;
 mod call;
 mod displayed_block;
+mod narrated_fence;
 mod outcome;
 mod untagged;
 mod wrong_tags;
@@ -22,6 +23,7 @@ use block::{Block, Step};
 use blocks::{Blocks, EndedBlock};
 use call::Calls;
 pub(super) use call::{corrected, written_call};
+use narrated_fence::Beginning;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -317,6 +319,11 @@ impl ChattyDecoder {
         if rest.starts_with(['[', '{']) {
             return true;
         }
+        let rest = match narrated_fence::beginning(rest) {
+            Beginning::Open => return true,
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            Beginning::Other => rest,
+        };
         if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
             return false;
         }

@@ -3,6 +3,7 @@
 use super::after_start_tag::{AfterStartTag, Next};
 use super::block::{Block, Step};
 use super::call::{self, Calls};
+use super::narrated_fence::{self, Beginning};
 use super::{ChattyDecoder, EndedBlock, untagged, wrong_tags};
 use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
@@ -38,9 +39,12 @@ impl ChattyDecoder {
                 return Err(violations::truncated_answer(raw, &form));
             }
             self.note_reasoning(raw.len(), notes)?;
-            if let Some(block) = self.fenced_block(raw)? {
-                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
+            if let Some((block, fence)) = self.fenced_block(raw)? {
+                notes.note(RepairCode::FenceAroundBlock, Span::new(fence, raw.len()))?;
                 self.blocks.ended.push(block);
+                if fence > self.body(raw) {
+                    self.tell(raw, fence, &mut Vec::new());
+                }
                 self.narration.sent = raw.len();
                 return self.calls(raw, notes, discarded, None);
             }
@@ -102,11 +106,15 @@ impl ChattyDecoder {
         (self.leading(raw, start) || inside.contains(self.tags.start.literal())).then_some(start)
     }
 
-    /// The block of a reply that is one fence around it.
-    fn fenced_block(&mut self, raw: &str) -> Result<Option<EndedBlock>, BoxedViolation> {
+    /// The block of a reply that is one fence around it, and where the fence begins: with the reply, or behind one line
+    /// of narration in quotes.
+    fn fenced_block(&mut self, raw: &str) -> Result<Option<(EndedBlock, usize)>, BoxedViolation> {
         let body = self.body(raw);
-        let rest = raw.get(body..).unwrap_or("");
-        let trimmed = rest.trim_start();
+        let rest = raw.get(body..).unwrap_or("").trim_start();
+        let trimmed = match narrated_fence::beginning(rest) {
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            _ => rest,
+        };
         let inside = trimmed.trim_start_matches(['`', '~']);
         let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
             return Ok(None);
@@ -148,7 +156,8 @@ impl ChattyDecoder {
         }
         self.blocks.calls = calls;
         let span = Span::new(tag.start, block.end);
-        Ok(Some(EndedBlock { span, loose: false, open_list: block.open_list(), notes: block.notes }))
+        let ended = EndedBlock { span, loose: false, open_list: block.open_list(), notes: block.notes };
+        Ok(Some((ended, raw.len() - trimmed.len())))
     }
 
     /// A direct answer, if nothing speaks against it.
