@@ -2,7 +2,7 @@
 
 use super::command::Setup;
 use super::limits::Limit;
-use super::reference;
+use super::reference::{self, Names};
 use super::repetition::{self, Verdict};
 use super::state::RunState;
 use crate::codes::Code;
@@ -69,8 +69,17 @@ pub(super) fn calls(
         tickets.push(*started.get(&position).unwrap_or(&TicketId(next)));
         next += u32::from(!started.contains_key(&position));
     }
-    let mut block = Block { state, setup, own_task, names: HashMap::new(), agents: Vec::new(), later: HashMap::new() };
+    let mut block = Block {
+        state,
+        setup,
+        own_task,
+        names: HashMap::new(),
+        agents: Vec::new(),
+        later: HashMap::new(),
+        ids: Names::default(),
+    };
     if setup.protocol.references() {
+        block.ids = Names::new(calls.iter().filter_map(|call| call.call_id.as_deref()));
         block.later = calls.iter().filter_map(|call| Some((call.call_id.as_deref()?, call.tool_span))).collect();
     }
     let mut planned = Vec::with_capacity(calls.len());
@@ -168,6 +177,8 @@ struct Block<'a> {
     agents: Vec<TicketId>,
     /// Calls of this block that are still to come, the one at hand among them.
     later: HashMap<&'a str, Span>,
+    /// The names of all its calls.
+    ids: Names<'a>,
 }
 
 /// What a call uses of other calls.
@@ -188,6 +199,13 @@ impl Block<'_> {
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
         let spec = found.tool;
         unread_arguments(call, spec)?;
+        let (arguments, written) = if self.setup.protocol.routes() {
+            let whole = tools.with_whole_body(spec, arguments);
+            let whole = whole.map_err(|violation| place(violation, call.arguments_span))?;
+            (Arc::clone(&whole), whole)
+        } else {
+            (arguments, Arc::clone(&call.arguments))
+        };
         let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
             Ok((arguments, Vec::new()))
         } else {
@@ -195,7 +213,7 @@ impl Block<'_> {
         };
         let (arguments, coerced) = checked.map_err(|violation| place(violation, call.arguments_span))?;
         if self.setup.protocol.read_options().repairs == RepairPolicy::Strict
-            && let Some(violation) = misread(spec, &call.arguments, &coerced)
+            && let Some(violation) = misread(spec, &written, &coerced)
         {
             return Err(place(violation, call.arguments_span).into());
         }
@@ -328,7 +346,20 @@ impl Block<'_> {
                 needs.push(*ticket);
             }
         }
+        self.refuse_reference_in_text(call)?;
         Ok((pointers, needs))
+    }
+
+    /// Refuses text that names a call of this block: it would be sent as it is, before that call has run.
+    fn refuse_reference_in_text(&self, call: &ToolCall) -> Result<(), Violation> {
+        let known = |name: &str| self.state.call_ids.contains_key(name);
+        let Some(mention) = self.ids.inside_text(&call.arguments, known) else { return Ok(()) };
+        let name = mention.name;
+        let message = format!("expected '${name}' as a whole value: got it with other text, where no result is put in");
+        Err(Violation::new(Code::BadReference, message).at(call.arguments_span).pointer(mention.pointer).hint(format!(
+            "use '${name}' alone as the value, write the text in a later block, when the result of '{name}' is there, \
+             or rename that call if no result is meant"
+        )))
     }
 }
 
