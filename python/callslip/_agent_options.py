@@ -140,7 +140,9 @@ _DELEGATION = {"spawn_agent": "chatty", "wait_for_agents": "chatty", "delegate_t
 _DELEGATE_MOVE = re.compile(r"""["'`]DELEGATE["'`]""")
 
 
-def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool, depth: int | None) -> None:
+def check_template(
+    protocol: Protocol, setup: RunSetup, *, delegate: bool, depth: int | None
+) -> None:
     """Raise `TemplateError` if the user's template teaches a move that is not offered.
 
     Args:

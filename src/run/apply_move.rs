@@ -56,7 +56,7 @@ impl RunMachine {
     fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
         let planned = match moved {
             Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
-            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start.task)?,
+            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);

@@ -29,6 +29,9 @@ pub(super) const AGAIN: u32 = 8;
 /// The first version in which the run's own task is in the list of tickets that the model is shown (ticket).
 pub(super) const OWN_TICKET: u32 = 9;
 
+/// The first version whose calls are planned by today's rules of references (chatty) and of whole bodies (ticket).
+pub(super) const WHOLE_VALUES: u32 = 9;
+
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]

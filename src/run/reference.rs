@@ -13,11 +13,13 @@ pub(super) struct Mention<'a> {
     pub(super) pointer: String,
 }
 
-/// All strings of the form `$name` in `arguments`; `$$name` is a literal and is none.
-pub(super) fn mentions(arguments: &Value) -> Vec<Mention<'_>> {
+/// All strings of the form `$name` in `arguments`; `$$name` is a literal and is none. With `numbers`, as in logs of older
+/// versions, `$1` is one as well.
+pub(super) fn mentions(arguments: &Value, numbers: bool) -> Vec<Mention<'_>> {
     let mut found = Vec::new();
     visit(arguments, &mut String::new(), &mut |text, pointer| {
-        if let Some(name) = reference(text) {
+        let number = || text.strip_prefix('$').filter(|name| numbers && !name.is_empty() && !name.starts_with('$'));
+        if let Some(name) = reference(text).or_else(number) {
             found.push(Mention { name, pointer: pointer.to_owned() });
         }
     });
@@ -137,13 +139,16 @@ mod tests {
     #[test]
     fn only_whole_strings_are_mentions() {
         let arguments = value(r#"{"a": "$one", "b": ["x $two", {"c/d": "$three"}], "e": "$$four", "f": "$"}"#);
-        let found: Vec<_> = mentions(&arguments).into_iter().map(|mention| (mention.name, mention.pointer)).collect();
+        let found: Vec<_> =
+            mentions(&arguments, false).into_iter().map(|mention| (mention.name, mention.pointer)).collect();
         assert_eq!(found, [("one", "/a".to_owned()), ("three", "/b/1/c~1d".to_owned())]);
     }
 
     #[test]
     fn ids_of_digits_are_no_references() {
-        assert_eq!(mentions(&value(r#"{"a": "$1", "b": "$20", "c": "$"}"#)), []);
+        let arguments = value(r#"{"a": "$1", "b": "$20", "c": "$", "d": "$$1"}"#);
+        assert_eq!(mentions(&arguments, false), []);
+        assert_eq!(mentions(&arguments, true).len(), 2);
         let names = Names::new(["1"].into_iter());
         assert_eq!(names.inside_text(&value(r#"{"a": "costs $1", "b": "s/(a)/$1/"}"#), |_| false), None);
     }

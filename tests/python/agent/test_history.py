@@ -265,7 +265,8 @@ def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
     assert shown[1]["content"] == (
         "Read this:\n\nTickets:\nnone\n\n"
         "[2 earlier replies and their outcomes are left out here.]\n\nTickets:\n"
-        '[{"id":"T0","description":"your own task: Read this: Tickets: none","status":"IN_PROGRESS"}]'
+        '[{"id":"T0","description":"your own task: Read this: Tickets: none",'
+        '"status":"IN_PROGRESS"}]'
     )
     for one in shown[1::2]:
         assert isinstance(json.loads(one["content"].rpartition("\n\nTickets:\n")[2]), list)

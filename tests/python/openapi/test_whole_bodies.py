@@ -1,4 +1,4 @@
-"""A payload that is the whole body of a request: text, a list, or any other value that is no object (ticket)."""
+"""A payload that is the whole body of a request: text, a list, any value but an object (ticket)."""
 
 import json
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip import Agent, ScriptedModel, tool
+from callslip import Agent, ScriptedModel, replay, tool
 from scripted import block
 
 
@@ -74,7 +74,9 @@ def test_ids_of_digits_are_no_references(text):
 
 
 IDS = st.text(st.sampled_from("ab_-1 é"), min_size=1, max_size=4).map(str.strip).filter(bool)
-TEXTS = st.lists(st.sampled_from(["$", "{", "}", "a", "b", "_", "1", "-", " ", ".", "é"]), max_size=8)
+TEXTS = st.lists(
+    st.sampled_from(["$", "{", "}", "a", "b", "_", "1", "-", " ", ".", "é"]), max_size=8
+)
 
 
 @given(st.lists(IDS, min_size=1, max_size=4, unique=True), TEXTS)
@@ -96,3 +98,24 @@ def test_no_call_is_made_with_the_name_of_another_in_its_text(ids, parts):
     for one in names:
         for written in (f"${one} ", f"${one}.", f"${{{one}}}"):
             assert written not in text.replace("$$", "")
+
+
+# Logs of older versions, in which text could name a call and a number could refer to one.
+
+
+def older(log, name, other):
+    """The log as an older version has written it, with another name of the same length."""
+    assert len(name) == len(other)
+    return log.replace(name, other).replace('"version":9', '"version":8')
+
+
+def test_a_log_in_which_text_named_a_call_replays_as_it_was():
+    calls = ("first", "echo", {"text": "x"}), ("second", "echo", {"text": "see $other"})
+    log = older(run(block(*calls))[0].run.export(), "$other", "$first")
+    assert replay(log).export() == log
+
+
+def test_a_log_in_which_a_number_was_a_reference_replays_as_it_was():
+    calls = ("abc", "echo", {"text": "x"}), ("second", "echo", {"text": "$abc"})
+    log = older(run(block(*calls))[0].run.export(), "abc", "123")
+    assert replay(log).export() == log

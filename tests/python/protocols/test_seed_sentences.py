@@ -24,7 +24,7 @@ from callslip import (
     TicketProtocol,
     tool,
 )
-from scripted import act, block, call, delegate, finish, give, load, output, spawn, wait, wait_for
+from scripted import act, block, call, delegate, finish, give, load, spawn, wait, wait_for
 from shared import SEEDS
 
 DATA = Path(__file__).parents[2] / "data" / "seed_sentences.jsonl"
@@ -43,7 +43,7 @@ Write <thoughts>notes</thoughts> and then <output>one JSON object</output>:
 {TOOL_TAG_END}
 `execute_python_code` runs code. To give work away:
 {TOOL_TAG_START}
-[{"call_id": "plan", "tool_name": "spawn_agent", "arguments": {"role": "Planner", "prompt": "Plan."}},
+[{"call_id": "plan", "tool_name": "spawn_agent", "arguments": {"role": "P", "prompt": "Plan."}},
  {"call_id": "wait", "tool_name": "wait_for_agents", "arguments": {"agent_ids": ["$plan"]}}]
 {TOOL_TAG_END}
 Tools: {AVAILABLE_TOOLS_INTERFACE}
@@ -94,7 +94,7 @@ def document() -> OpenAPI:
         handlers={
             "forecast": lambda city: f"rain in {city}",
             "note": lambda body: f"noted {body}",
-            "label": lambda body: len(body),
+            "label": lambda body: f"{len(body)} labels",
         },
     )
 
@@ -223,7 +223,9 @@ def ticket_delegation(run: Run) -> None:
 
 @check
 def ticket_thoughts(run: Run) -> None:
-    shown = run("<thoughts>\nit is 4\n</thoughts>\n<output>" + '{"type":"RETURN","value":5}</output>')
+    shown = run(
+        "<thoughts>\nit is 4\n</thoughts>\n<output>" + '{"type":"RETURN","value":5}</output>'
+    )
     assert shown.value == 5
     assert shown.protocol.parse(give(1)).thoughts == "plan"
 
@@ -251,7 +253,7 @@ def ticket_call_with_a_text(run: Run) -> None:
 @check
 def ticket_call_with_a_list(run: Run) -> None:
     shown = run(call("POST /labels", ["a", "b"], "label it"), give("ok"))
-    assert [ticket.result for ticket in shown.tickets] == [2]
+    assert [ticket.result for ticket in shown.tickets] == ["2 labels"]
 
 
 @check
@@ -446,7 +448,7 @@ def react_args_are_text(run: Run) -> None:
     written = json.dumps({"thought": "t", "action": "forecast", "args": args})
     shown = run(written, finish("x"))
     assert shown.tickets[0].arguments == {"city": 'a "quoted" one'}
-    assert [one.repairs for one in shown.log if one.kind == "model_replied"][0] == []
+    assert next(one.repairs for one in shown.log if one.kind == "model_replied") == []
 
 
 @check

@@ -147,9 +147,7 @@ def test_a_template_must_not_teach_to_delegate_where_nothing_is_delegated(
     protocol, name, delegate, depth, missing
 ):
     with pytest.raises(TemplateError) as caught:
-        Agent(
-            ScriptedModel([]), protocol=protocol, delegate=delegate, limits=Limits(depth=depth)
-        )
+        Agent(ScriptedModel([]), protocol=protocol, delegate=delegate, limits=Limits(depth=depth))
     rest = ", or write {{delegate}} in its place" if name == "DELEGATE" else ""
     assert str(caught.value) == NO_DELEGATE.format(name) + missing + rest
 
