@@ -324,7 +324,10 @@ impl ChattyDecoder {
             Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
             Beginning::Other => rest,
         };
-        if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
+        if !rest.starts_with("```")
+            && !rest.starts_with("~~~")
+            && !["```", "~~~"].iter().any(|ticks| ticks.starts_with(rest))
+        {
             return false;
         }
         let Some(end) = self.envelope.first_code_end() else { return true };
