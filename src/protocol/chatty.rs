@@ -5,7 +5,7 @@ pub(super) mod typed;
 
 use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
-use super::prompt::{Placeholder, Style, render};
+use super::prompt::{self, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
@@ -117,6 +117,13 @@ impl Protocol for Chatty {
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        if let Some((written, at)) = lint::other_tag(template, (&self.tags.start, &self.tags.end)) {
+            return Err(TemplateError::OtherTag {
+                written: written.to_owned(),
+                line: prompt::line_of(template, at),
+                own: format!("{} and {}", self.tags.start, self.tags.end),
+            });
+        }
         let tagged = |section: &str| {
             section.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end)
         };

@@ -38,6 +38,7 @@ pub use correction::Correction;
 pub use decoder::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use example::Examples;
 pub use message::{Message, Role};
+pub(crate) use message_entry::own_task;
 pub use message_entry::{MessageEntry, Outcomes};
 pub use moves::{Move, ToolCall};
 pub use prompt::TemplateError;

@@ -179,13 +179,13 @@ impl Protocol for Ticket {
         let mut parts: Vec<String> = entries.iter().filter_map(|entry| part(entry, outcomes)).collect();
         let tickets = outcomes.tickets;
         let rows = match outcomes.listed.filter(|_| self.lists == Lists::Changes) {
-            None => tickets.to_json(),
+            None => tickets.to_json(outcomes.own_task),
             Some(listed) => {
                 let others = tickets.ids_without(listed);
                 if !others.is_empty() {
                     parts.push(format!("{others} COMPLETED"));
                 }
-                tickets.to_json_of(listed)
+                tickets.to_json_of(outcomes.own_task, listed)
             }
         };
         parts.push(format!("Tickets:\n{rows}"));

@@ -242,7 +242,7 @@ impl RunMachine {
             }
             // The calls before it are needed to know what its references mean; they are planned with it.
             let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start.task) else {
+            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start) else {
                 return;
             };
             // A call that waits for one which has not started can't start early either.

@@ -2,6 +2,7 @@
 
 mod check;
 mod stored;
+mod whole_body;
 
 use super::describe::{any_of, named, truncate};
 use super::interface::Rendered;

@@ -5,6 +5,7 @@ mod block;
 mod blocks;
 mod call;
 pub(in crate::protocol) mod displayed_block;
+mod narrated_fence;
 mod outcome;
 mod template_reasoning;
 mod untagged;
@@ -23,6 +24,7 @@ use block::{Block, Step};
 use blocks::{Blocks, EndedBlock};
 use call::Calls;
 pub(super) use call::{corrected, written_call};
+use narrated_fence::Beginning;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -329,7 +331,15 @@ impl ChattyDecoder {
         if rest.starts_with(['[', '{']) {
             return true;
         }
-        if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
+        let rest = match narrated_fence::beginning(rest) {
+            Beginning::Open => return true,
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            Beginning::Other => rest,
+        };
+        if !rest.starts_with("```")
+            && !rest.starts_with("~~~")
+            && !["```", "~~~"].iter().any(|ticks| ticks.starts_with(rest))
+        {
             return false;
         }
         let Some(end) = self.envelope.first_code_end() else { return true };

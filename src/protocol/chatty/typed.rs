@@ -3,6 +3,7 @@
 //! The decoder of plain replies sees nothing of the answer block. It reads the tool block, or the text before the answer.
 
 mod block;
+mod fenced;
 
 use super::read::{NO_REASONING, ToolTags};
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
@@ -99,7 +100,7 @@ impl Decoder for TypedDecoder {
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
         self.buffer.close();
         self.advance(true, &mut Vec::new());
-        let Self { mut plain, options, returns, buffer, state, fault, .. } = *self;
+        let Self { mut plain, options, returns, buffer, envelope, state, fault, .. } = *self;
         let raw = buffer.into_text();
         let expected = form(&returns);
         let answered = matches!(state, State::Answer(_));
@@ -108,9 +109,18 @@ impl Decoder for TypedDecoder {
         }
         let before = plain.finish(if answered { FinishReason::Stop } else { reason });
         let mut reply = Reply { raw, narration: None, outcome: Err(without_block(&expected)), ..before };
-        let outcome = match state {
-            State::Answer(block) => answer(&mut reply, *block, before.outcome, &options, reason),
-            State::Text | State::Tools => match before.outcome {
+        let code = envelope.code(reply.raw.len());
+        let fenced = match &state {
+            State::Text => fenced::answer(&reply.raw, &code, &before.outcome, &options, &returns, reason),
+            State::Tools | State::Answer(_) => None,
+        };
+        let outcome = match (state, fenced) {
+            (_, Some(read)) => read.map(|(checked, repairs)| {
+                reply.repairs.extend(repairs);
+                Move::Finish { value: checked.value, success: None, coerced: checked.coerced }
+            }),
+            (State::Answer(block), None) => answer(&mut reply, *block, before.outcome, &options, reason),
+            (State::Text | State::Tools, None) => match before.outcome {
                 Ok(Move::Finish { .. }) => Err(Box::new(without_block(&expected).at(Span::new(0, reply.raw.len())))),
                 Ok(moved) => {
                     reply.narration = before.narration;

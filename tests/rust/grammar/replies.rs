@@ -135,6 +135,12 @@ fn operations() -> ToolSet {
                     }}}},
                 },
             },
+            "/notes": {"post": {"requestBody": {"required": true, "content": {"text/plain": {
+                "schema": {"type": "string", "minLength": 1},
+            }}}}},
+            "/labels": {"post": {"requestBody": {"required": true, "content": {"application/json": {
+                "schema": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+            }}}}},
             "/items": {"get": {"parameters": [{"name": "q", "in": "query", "schema": {"type": "string"}}]}},
         },
     });
@@ -202,6 +208,32 @@ fn ticket_replies_are_read() {
         assert!(moves.iter().any(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Load { ticket_id } if ticket_id == "T2")));
+    }
+}
+
+#[test]
+fn the_whole_body_of_a_request_is_a_payload() {
+    let tools = operations();
+    let grammar = grammar::ticket(&all(&tools), false, None);
+    let call = |route: &str, payload: &str| {
+        format!(
+            "<thoughts>\n\n</thoughts>\n<output>\n{{\"type\": \"CALL\", \"route\": \"{route}\", \"payload\": {payload}, \"description\": \"d\"}}\n</output>"
+        )
+    };
+    for (route, payload) in [
+        ("POST /notes", r#""wash the car""#),
+        ("POST /notes", r#"{"body": "wash the car"}"#),
+        ("POST /labels", "[1, 2]"),
+        ("POST /labels", r#"{"body": [1, 2]}"#),
+    ] {
+        let text = call(route, payload);
+        assert!(admits(&grammar.lark, &text), "{text}");
+        read(&Ticket::default(), &tools, &text);
+    }
+    for (route, payload) in
+        [("POST /notes", "[1]"), ("POST /labels", r#""a""#), ("GET /items", r#""a""#), ("PUT /items/{id}", r#""a""#)]
+    {
+        assert!(!admits(&grammar.lark, &call(route, payload)), "{route} {payload}");
     }
 }
 

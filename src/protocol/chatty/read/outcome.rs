@@ -3,6 +3,7 @@
 use super::after_start_tag::{AfterStartTag, Next};
 use super::block::{Block, Step};
 use super::call::{self, Calls};
+use super::narrated_fence::{self, Beginning};
 use super::{ChattyDecoder, EndedBlock, untagged, wrong_tags};
 use crate::protocol::around::Around;
 use crate::protocol::following_text;
@@ -41,11 +42,19 @@ impl ChattyDecoder {
             }
             self.set_template_reasoning_aside(raw, raw.len());
             self.note_reasoning(raw.len(), notes)?;
-            if let Some(block) = self.fenced_block(raw)? {
-                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
+            if let Some((block, fence)) = self.fenced_block(raw)? {
+                notes.note(RepairCode::FenceAroundBlock, Span::new(fence, raw.len()))?;
                 self.blocks.ended.push(block);
+                if fence > self.body(raw) {
+                    self.tell(raw, fence, &mut Vec::new());
+                }
                 self.narration.sent = raw.len();
-                return self.calls(raw, notes, discarded, None);
+                let place = self.blocks.ended.last().map_or(Span::at(fence), |block| block.span);
+                let text = Around::new(raw, place, gaps(0, fence, &self.reasoning.spans()), Vec::new());
+                let outcome = self.calls(raw, notes, discarded, None)?;
+                text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
+                *around = text.into_pieces();
+                return Ok(outcome);
             }
             return self.answer(raw, notes, &form);
         }
@@ -123,11 +132,15 @@ impl ChattyDecoder {
         (leading || inside.contains(self.tags.start.literal())).then_some(start)
     }
 
-    /// The block of a reply that is one fence around it.
-    fn fenced_block(&mut self, raw: &str) -> Result<Option<EndedBlock>, BoxedViolation> {
+    /// The block of a reply that is one fence around it, and where the fence begins: with the reply, or behind one line
+    /// of narration in quotes.
+    fn fenced_block(&mut self, raw: &str) -> Result<Option<(EndedBlock, usize)>, BoxedViolation> {
         let body = self.body(raw);
-        let rest = raw.get(body..).unwrap_or("");
-        let trimmed = rest.trim_start();
+        let rest = raw.get(body..).unwrap_or("").trim_start();
+        let trimmed = match narrated_fence::beginning(rest) {
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            _ => rest,
+        };
         let inside = trimmed.trim_start_matches(['`', '~']);
         let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
             return Ok(None);
@@ -169,7 +182,8 @@ impl ChattyDecoder {
         }
         self.blocks.calls = calls;
         let span = Span::new(tag.start, block.end);
-        Ok(Some(EndedBlock { span, junk: Vec::new(), open_list: block.open_list(), notes: block.notes }))
+        let ended = EndedBlock { span, junk: Vec::new(), open_list: block.open_list(), notes: block.notes };
+        Ok(Some((ended, raw.len() - trimmed.len())))
     }
 
     /// A direct answer, if nothing speaks against it.
