@@ -53,7 +53,7 @@ impl RunMachine {
     }
 
     /// The calls of a move, if all of them can be opened.
-    fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
+    pub(super) fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
         let planned = match moved {
             Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
             Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start)?,

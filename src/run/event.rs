@@ -32,6 +32,9 @@ pub(super) const OWN_TICKET: u32 = 9;
 /// The first version whose calls are planned by today's rules of references (chatty) and of whole bodies (ticket).
 pub(super) const WHOLE_VALUES: u32 = 9;
 
+/// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
+pub(super) const REREAD: u32 = 9;
+
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]

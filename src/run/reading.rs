@@ -181,7 +181,7 @@ impl RunMachine {
     }
 
     /// A limit of tokens or cost, here or above, for which nothing was counted.
-    fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
+    pub(super) fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
         if self.start.version < COUNTED {
             return None;
         }
@@ -204,7 +204,7 @@ impl RunMachine {
         found
     }
 
-    fn read(&self, text: &str, reason: FinishReason) -> Reply {
+    pub(super) fn read(&self, text: &str, reason: FinishReason) -> Reply {
         read_whole(&*self.setup.protocol, self.options(), text, reason)
     }
 

@@ -8,6 +8,8 @@
     reason = "the functions that tests share may do what tests do"
 )]
 
+#[path = "../cases.rs"]
+mod cases;
 mod conformance;
 mod corpus;
 mod invariants;
