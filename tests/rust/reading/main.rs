@@ -11,6 +11,7 @@
 mod conformance;
 mod corpus;
 mod invariants;
+mod meant;
 mod reply_properties;
 mod seeds;
 mod words;
