@@ -6,33 +6,27 @@ use super::outcome::{reply, stays_doomed};
 use super::pieces::{prose, words};
 use super::{PROTOCOLS, Wrong, cases, first_seed};
 
+/// What a model writes by mistake before it goes on.
+const SLIPS: [&str; 9] = ["\n", "``}", "}", "]", "\n```\n", "\n``}\n", "```", "\n```\n```json\n", " "];
+/// How it goes on.
+const MEMBERS: [&str; 6] = ["", ", ", "\"b\": 1", ", \"b\": 1", "b: 1", ", 'b': 1"];
+
 /// A reply with something put into it, perhaps in a fence.
 fn interrupted(protocol: &'static str, dice: &mut Dice) -> String {
     let reply = Meant::random(protocol, dice).reply(dice.pick(&STYLES));
     let marks: Vec<usize> =
         reply.char_indices().filter(|(_, c)| "{}[],:\"'\n".contains(*c)).map(|(at, _)| at).collect();
-    let at = dice.pick(&marks);
+    let closers =
+        reply.trim_end_matches("\n</tool>").trim_end_matches("\n</output>").trim_end_matches([']', '}']).len();
+    let at = if dice.one_in(2) { closers + dice.below(2) } else { dice.pick(&marks) };
     let (mut head, tail) = (reply[..at].to_owned(), &reply[at..]);
     if dice.one_in(2) {
         head.insert_str(0, "```json\n");
     }
-    for _ in 0..1 + dice.below(5) {
-        head.push_str(dice.pick(&[
-            "\n",
-            "``",
-            "}",
-            "]",
-            "```",
-            ", ",
-            "\"b\": 1",
-            "b: 1",
-            "'b': 1",
-            "}}",
-            " ",
-            "\n``}\n```\n",
-        ]));
+    for _ in 0..=dice.below(3) {
+        head.push_str(dice.pick(&SLIPS));
     }
-    head + tail
+    head + dice.pick(&MEMBERS) + tail
 }
 
 /// Fragments of replies, in any order.
