@@ -3,8 +3,9 @@
 
 use super::dice::Dice;
 use super::moves::{Meant, STYLES, Style};
+use super::outcome::starts_early;
 use super::pieces::{prose, words};
-use super::{Case, PROTOCOLS, check};
+use super::{Case, PROTOCOLS, Wrong, cases, check, first_seed};
 
 /// Marks of some model, or of none.
 fn marks(dice: &mut Dice) -> (&'static str, String, String) {
@@ -42,7 +43,7 @@ fn rehearsal(meant: &Meant, style: Style, dice: &mut Dice) -> String {
 fn a_call_rehearsed_in_unknown_marks_is_not_made() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let (label, open, close) = marks(dice);
         let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
         let inside = format!("{open}{}{close}", rehearsal(&meant, style, dice));
@@ -61,7 +62,7 @@ fn a_call_rehearsed_in_unknown_marks_is_not_made() {
 fn a_call_rehearsed_where_the_template_opened_the_reasoning_is_not_made() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
         // What precedes the call is text that nothing explains: a stream is not stopped behind it.
         let inside = format!("Maybe {} but no.", [meant.payload(style), meant.reply(style)][dice.below(2)]);
@@ -88,7 +89,7 @@ fn the_call_behind_reasoning_is_made() {
     ];
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let [open, close] = dice.pick(&KNOWN);
         let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
         let real = meant.other(dice);
@@ -98,4 +99,29 @@ fn the_call_behind_reasoning_is_made() {
         let text = format!("{open}{inside}{close}\n\n{}", real.reply(style));
         Case::must(format!("{open:?}"), text, &real)
     });
+}
+
+#[test]
+fn a_call_starts_early_only_where_nothing_precedes_its_block() {
+    let mut wrong = Wrong::default();
+    let cases = cases();
+    for seed in (0..cases as u64).map(|number| first_seed().wrapping_add(number)) {
+        let mut dice = Dice::new(seed);
+        let meant = Meant::random("chatty", &mut dice);
+        let (label, open, _) = marks(&mut dice);
+        let (label, before, explained) = match dice.below(5) {
+            0 => ("nothing", String::new(), true),
+            1 => ("reasoning", format!("<think>\n{}\n</think>\n", prose(&mut dice)), true),
+            2 => ("prose", format!("{}\n", prose(&mut dice)), false),
+            3 => ("words", format!("{} ", words(&mut dice)), false),
+            _ => (label, format!("{open}{} ", words(&mut dice)), false),
+        };
+        let text = format!("{before}{}", meant.reply(Style::Double));
+        let early = starts_early(&text, &mut dice);
+        // Known reasoning may count as nothing or as something.
+        if early && !explained || !early && label == "nothing" {
+            wrong.add(label.to_owned(), seed, &text, format!("started early: {early}"));
+        }
+    }
+    wrong.none(cases);
 }

@@ -2,6 +2,7 @@
 
 use super::dice::Dice;
 use super::outcome::Done;
+use callslip::protocol::Move;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -78,19 +79,46 @@ pub(super) const TOOLS: [&str; 5] = ["write", "copy", "remove", "pay", "backup"]
 pub(super) const ARGUMENTS: [&str; 6] = ["path", "disk", "amount", "target", "force", "lines"];
 const VALUES: [&str; 10] = ["attic", "cellar", "berth", "harbour", "ledger", "lamp", "tide", "oslo", "brest", "b7"];
 
-/// A call.
+/// What a reply asks for.
 #[derive(Debug, Clone)]
 pub(super) struct Meant {
     pub(super) protocol: &'static str,
+    /// The tool that is called.
     pub(super) tool: String,
     pub(super) args: Map<String, Json>,
     pub(super) thought: &'static str,
+    /// The move if it is no call: its fields, and what it does.
+    other: Option<(Json, Done)>,
 }
 
 impl Meant {
     pub(super) fn new(protocol: &'static str, tool: &str, args: Map<String, Json>) -> Self {
         let tool = if protocol == "ticket" { format!("POST /{tool}") } else { tool.to_owned() };
-        Self { protocol, tool, args, thought: "Go on." }
+        Self { protocol, tool, args, thought: "Go on.", other: None }
+    }
+
+    /// A call, or in one of five cases another move.
+    pub(super) fn any(protocol: &'static str, dice: &mut Dice) -> Self {
+        let mut meant = Self::random(protocol, dice);
+        if !dice.one_in(5) {
+            return meant;
+        }
+        let value = value(dice, 1);
+        let task = dice.pick(&VALUES);
+        meant.other = match (protocol, dice.below(2)) {
+            ("react", _) => {
+                let fields =
+                    json!({"thought": "Go on.", "action": "FINISH", "final_answer": task, "task_successful": true});
+                Some((fields, Done::Answer(json!(task))))
+            }
+            ("ticket", 0) => Some((json!({"type": "RETURN", "value": value}), Done::Answer(value))),
+            ("ticket", _) => {
+                let done = format!("{:?}", Move::Delegate { task: task.to_owned() });
+                Some((json!({"type": "DELEGATE", "task": task}), Done::Other(done)))
+            }
+            _ => None,
+        };
+        meant
     }
 
     /// A random call with one argument or more.
@@ -113,10 +141,13 @@ impl Meant {
     }
 
     pub(super) fn done(&self) -> Done {
+        if let Some((_, done)) = &self.other {
+            return done.clone();
+        }
         Done::Calls(vec![(self.tool.clone(), Json::Object(self.args.clone()))])
     }
 
-    /// The keys of the protocol before the arguments, and the key of the arguments.
+    /// The keys of a call before the arguments, and the key of the arguments.
     pub(super) fn parts(&self) -> (Map<String, Json>, &'static str) {
         let (before, key) = match self.protocol {
             "react" => (json!({"thought": self.thought, "action": self.tool}), "args"),
@@ -127,16 +158,14 @@ impl Meant {
         (before, key)
     }
 
-    /// The object of the move, with more members behind.
-    pub(super) fn object_with(&self, more: &[(&str, Json)]) -> Json {
+    /// The object of the move.
+    pub(super) fn object(&self) -> Json {
+        if let Some((fields, _)) = &self.other {
+            return fields.clone();
+        }
         let (mut object, key) = self.parts();
         object.insert(key.to_owned(), Json::Object(self.args.clone()));
-        object.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
         Json::Object(object)
-    }
-
-    pub(super) fn object(&self) -> Json {
-        self.object_with(&[])
     }
 
     /// The payload: what stands between the tags, or the whole reply in react.

@@ -88,6 +88,21 @@ pub(super) fn streamed(protocol: &str, text: &str, dice: &mut Dice) -> Done {
     taken(protocol, &mut machine)
 }
 
+/// Whether a run starts a call of the reply before it has ended, where its tools only read.
+pub(super) fn starts_early(text: &str, dice: &mut Dice) -> bool {
+    static READING: LazyLock<Arc<Setup>> = LazyLock::new(|| {
+        let mut tools = tools();
+        tools.iter_mut().for_each(|tool| tool.readonly = true);
+        setup(protocol("chatty"), tools)
+    });
+    let mut machine = started(Arc::clone(&READING));
+    let size = 1 + dice.below(20);
+    text.as_bytes().chunks(size).any(|chunk| {
+        machine.push(chunk, 2.0);
+        machine.has_early_calls()
+    })
+}
+
 /// What a decoder says that is doomed is refused in the end.
 pub(super) fn stays_doomed(protocol: &str, text: &str) -> Option<String> {
     let way = Way::plain(protocol);

@@ -24,9 +24,9 @@ fn pieces(protocol: &'static str, dice: &mut Dice) -> Pieces {
         let (clean, piece) = match dice.below(16) {
             0 | 1 => (false, prose(dice)),
             2 => (true, format!("<think>\n{}\n</think>", prose(dice))),
-            3 => (true, format!("<think>{}</think>", Meant::random(protocol, dice).reply(style))),
+            3 => (true, format!("<think>{}</think>", Meant::any(protocol, dice).reply(style))),
             4 => (false, format!("{}\n</think>", prose(dice))),
-            5 => (false, format!("<musing>{}</musing>", Meant::random(protocol, dice).reply(style))),
+            5 => (false, format!("<musing>{}</musing>", Meant::any(protocol, dice).reply(style))),
             6 => (false, "\nObservation: 4\n".to_owned()),
             7 => (false, words(dice).to_owned()),
             8 => (true, "```json\n".to_owned()),
@@ -39,7 +39,7 @@ fn pieces(protocol: &'static str, dice: &mut Dice) -> Pieces {
                 continue;
             }
             _ => {
-                let meant = Meant::random(protocol, dice);
+                let meant = Meant::any(protocol, dice);
                 made.text.push_str(&meant.reply(style));
                 made.ends.push(made.text.len());
                 last = Some(meant);
@@ -51,7 +51,7 @@ fn pieces(protocol: &'static str, dice: &mut Dice) -> Pieces {
         made.text.push_str(dice.pick(&["\n", "", " "]));
     }
     if made.ends.is_empty() && dice.one_in(2) {
-        made.text.push_str(&Meant::random(protocol, dice).reply(style));
+        made.text.push_str(&Meant::any(protocol, dice).reply(style));
         made.ends.push(made.text.len());
     }
     made

@@ -194,7 +194,7 @@ fn closes_early(sequence: &[Token], meant: &Meant, style: Style, done: &Done) ->
 #[test]
 fn a_whole_move_is_executed_in_every_style() {
     super::check(|dice| {
-        let meant = Meant::random(dice.pick(&PROTOCOLS), dice);
+        let meant = Meant::any(dice.pick(&PROTOCOLS), dice);
         let style = dice.pick(&STYLES);
         super::Case::must(format!("{style:?}"), meant.reply(style), &meant)
     });

@@ -22,7 +22,7 @@ fn quoted(text: &str, dice: &mut Dice) -> (&'static str, String) {
         1 => format!("{} {text}", words(dice)),
         _ => format!("{}\n{text}\n{}", prose(dice), prose(dice)),
     };
-    match dice.below(9) {
+    match dice.below(11) {
         0 => ("repr", literal(&inner, quote)),
         1 => ("json text", serde_json::to_string(&inner).unwrap()),
         2 => ("print", format!("print({})", literal(&inner, quote))),
@@ -31,13 +31,16 @@ fn quoted(text: &str, dice: &mut Dice) -> (&'static str, String) {
         5 => ("triple quotes", format!("\"\"\"\n{inner}\n\"\"\"")),
         6 => ("list of a repr", format!("[{}, {}]", literal(&inner, quote), literal("next", quote))),
         7 => ("assignment", format!("reply = {}", literal(&inner, quote))),
-        _ => ("f-string", format!("print(f\"\"\"{text}\"\"\")")),
+        8 => ("f-string", format!("print(f\"\"\"{text}\"\"\")")),
+        9 => ("quote over lines", format!("She wrote \"Please send\n{text}\nat once\" and left.")),
+        _ => ("curly quotes over lines", format!("She wrote “{}\n{text}\nThanks”.", words(dice))),
     }
 }
 
 fn bracketed(protocol: &str, text: &str, dice: &mut Dice) -> (&'static str, String) {
     let name = dice.pick(&["details", "example", "pre", "quote", "draft", "aside"]);
     match dice.below(if protocol == "react" { 7 } else { 8 }) {
+        0 if dice.one_in(2) => ("parentheses over lines", format!("I noted this (see\n{text}\nbelow) for later.")),
         0 => ("parentheses", format!("({text})")),
         1 => ("parentheses with words", format!("({} {text})", words(dice))),
         2 => ("function call", format!("send({text})")),
@@ -66,7 +69,7 @@ fn in_a_sentence(text: &str, dice: &mut Dice) -> (&'static str, String) {
 fn a_move_inside_quotes_brackets_or_a_sentence_is_not_made() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
         let (label, mut text) = match dice.below(3) {
             0 => quoted(&written(&meant, style, dice), dice),
@@ -92,7 +95,7 @@ fn a_move_inside_quotes_brackets_or_a_sentence_is_not_made() {
 fn a_payload_in_quotes_or_a_sentence_between_its_tags_is_not_made() {
     check(|dice| {
         let protocol = dice.pick(&["chatty", "ticket"]);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let payload = meant.payload(if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) });
         let (label, payload) = match dice.below(5) {
             0 => ("quotes", format!("'{payload}'")),
@@ -110,7 +113,7 @@ fn a_payload_in_quotes_or_a_sentence_between_its_tags_is_not_made() {
 fn a_move_with_plain_text_or_a_fence_around_it_is_made() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);
-        let meant = Meant::random(protocol, dice);
+        let meant = Meant::any(protocol, dice);
         let text = meant.reply(if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) });
         let fence = dice.pick(&["```json", "```", "~~~"]);
         let end = &fence[..3];
