@@ -111,6 +111,27 @@ fn a_key_beside_a_call_refuses_it() {
 }
 
 #[test]
+fn a_key_of_the_protocol_with_punctuation_is_another_key() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let meant = Meant::random(protocol, dice);
+        let style = dice.pick(&[Style::Double, Style::Single, Style::Curly]);
+        let (before, key) = meant.parts();
+        let keys: Vec<&str> = before.keys().map(String::as_str).chain([key]).collect();
+        let key = dice.pick(&keys);
+        let other = match dice.below(5) {
+            0 => format!("!{key}"),
+            1 => format!("~{key}"),
+            2 => format!("{key}?"),
+            3 => format!("not {key}"),
+            _ => format!("#{key}"),
+        };
+        let text = meant.reply(style).replacen(&style.key(key), &style.key(&other), 1);
+        Case::never(key, protocol, text)
+    });
+}
+
+#[test]
 fn a_remark_beside_a_call_is_dropped() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);

@@ -1,6 +1,6 @@
 //! Random choices that a seed repeats.
 
-/// A source of choices (SplitMix64).
+/// A source of choices (`SplitMix64`).
 pub(super) struct Dice(u64);
 
 impl Dice {

@@ -35,7 +35,7 @@ fn text(protocol: &'static str, dictionary: &[String], dice: &mut Dice) -> Strin
         return interrupted(protocol, dice);
     }
     let mut text = String::new();
-    for _ in 0..1 + dice.below(12) {
+    for _ in 0..=dice.below(12) {
         match dice.below(8) {
             0 => text.push_str(&prose(dice)),
             1 => text.push_str(words(dice)),

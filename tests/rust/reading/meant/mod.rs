@@ -3,6 +3,7 @@
 //!
 //! `CALLSLIP_CASES` sets the cases of each generator (2,000). `PROPTEST_RNG_SEED` sets the seed of the first; a failure
 //! prints the seed of its case, which is the first if it is passed with `CALLSLIP_CASES=1`.
+#![expect(clippy::string_slice, reason = "these tests cut texts where they know what stands there")]
 
 mod beside;
 mod blocks;
@@ -14,6 +15,8 @@ mod marks;
 mod moves;
 mod outcome;
 mod pieces;
+mod proven;
+mod references;
 mod splits;
 mod streams;
 mod styles;

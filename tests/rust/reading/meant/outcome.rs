@@ -39,7 +39,7 @@ impl Done {
 
     fn of(protocol: &str, outcome: &Result<Move, Violation>) -> Self {
         match outcome {
-            Err(violation) => Self::Refused(violation.code_text().to_string()),
+            Err(violation) => Self::Refused(violation.code_text()),
             Ok(Move::Call { calls }) => {
                 Self::Calls(calls.iter().map(|call| (call.tool.clone(), as_json(&call.arguments))).collect())
             }
@@ -92,7 +92,9 @@ pub(super) fn streamed(protocol: &str, text: &str, dice: &mut Dice) -> Done {
 pub(super) fn starts_early(text: &str, dice: &mut Dice) -> bool {
     static READING: LazyLock<Arc<Setup>> = LazyLock::new(|| {
         let mut tools = tools();
-        tools.iter_mut().for_each(|tool| tool.readonly = true);
+        for tool in &mut tools {
+            tool.readonly = true;
+        }
         setup(protocol("chatty"), tools)
     });
     let mut machine = started(Arc::clone(&READING));

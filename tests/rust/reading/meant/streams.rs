@@ -20,7 +20,7 @@ fn pieces(protocol: &'static str, dice: &mut Dice) -> Pieces {
     let mut made = Pieces { text: String::new(), clean: true, ends: Vec::new() };
     let mut last: Option<Meant> = None;
     let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
-    for _ in 0..1 + dice.below(4) {
+    for _ in 0..=dice.below(4) {
         let (clean, piece) = match dice.below(16) {
             0 | 1 => (false, prose(dice)),
             2 => (true, format!("<think>\n{}\n</think>", prose(dice))),

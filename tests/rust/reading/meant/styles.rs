@@ -123,7 +123,9 @@ fn content(tokens: &[Token], meant: &Meant) -> BTreeSet<String> {
 fn is_complete(done: &Done, content: &BTreeSet<String>) -> bool {
     let Done::Calls(calls) = done else { return false };
     let mut found = BTreeSet::new();
-    calls.iter().for_each(|(_, args)| leaves(args, &mut found));
+    for (_, args) in calls {
+        leaves(args, &mut found);
+    }
     found.is_superset(content)
 }
 
