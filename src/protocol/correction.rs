@@ -139,7 +139,7 @@ impl Salvaged {
             if own || unknown_keys::is_empty(value) || unknown_keys::is_remark(name) {
                 continue;
             }
-            match (unknown_keys::carries(name, &Value::Null), unknown_keys::decoded(value).into_owned()) {
+            match (unknown_keys::carries(name, &Value::Null, false), unknown_keys::decoded(value).into_owned()) {
                 (Carries::Arguments, Value::Object(object)) => {
                     for (name, value) in object {
                         arguments.insert(name, value);

@@ -113,6 +113,9 @@ pub struct Reply {
     pub repairs: Vec<Repair>,
     /// Text that was read and dropped: an invented observation, prose around the payload.
     pub discarded: Vec<Span>,
+    /// The text around a move that is no section of the protocol, no reasoning and no copy, in order. Whether it may be a
+    /// part of the move depends on the tools as well: see `Reply::judge`.
+    pub around: Vec<Span>,
 }
 
 /// Reads one reply of one protocol, chunk by chunk. Each byte is seen once.
@@ -125,8 +128,15 @@ pub trait Decoder: Send {
         &[]
     }
 
-    /// Where a stream may be cut, once nothing that may still come can change the move before that place.
+    /// Where a stream may be cut, once nothing that may still come can change the move before that place. Only where
+    /// nothing but blanks, reasoning and the protocol's own sections stand before the move: else what follows decides
+    /// whether it was meant.
     fn settled(&self) -> Option<usize>;
+
+    /// Whether nothing but blanks and reasoning stands before the calls, so that they may start early (chatty).
+    fn stands_first(&self) -> bool {
+        false
+    }
 
     /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply;

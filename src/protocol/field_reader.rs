@@ -17,6 +17,8 @@ pub(crate) struct Form {
     pub(crate) protocol: &'static [&'static str],
     /// Where arguments belong: "inside 'args'". Empty for a move that has none.
     pub(crate) arguments: &'static str,
+    /// It does something: no key beside it may say when, how or whether.
+    pub(crate) effect: bool,
     /// The smallest correct form.
     pub(crate) expected: &'static str,
 }
@@ -148,7 +150,7 @@ impl<'a> FieldReader<'a> {
                 self.notes.note(RepairCode::UnknownKeyDropped, whole)?;
                 continue;
             }
-            let carries = match unknown_keys::carries(key, &field.value) {
+            let carries = match unknown_keys::carries(key, &field.value, self.form.effect) {
                 _ if self.form.protocol.contains(&key) => Carries::Other,
                 carries => carries,
             };
@@ -163,9 +165,13 @@ impl<'a> FieldReader<'a> {
         let shown = unknown_keys::listed(refused.iter().map(|(key, ..)| *key));
         let message = format!("expected only the keys of {}: got the {shown} as well", self.form.name);
         let fault = self.fault(Code::UnknownKey, message, *place, first);
-        let arguments = refused.iter().any(|(.., carries)| *carries == Carries::Arguments);
-        Err(if arguments && !self.form.arguments.is_empty() {
+        let any = |kind: Carries| refused.iter().any(|(.., carries)| *carries == kind);
+        Err(if any(Carries::Arguments) && !self.form.arguments.is_empty() {
             Box::new(fault.hint(format!("put every argument {}", self.form.arguments)))
+        } else if any(Carries::Condition) {
+            Box::new(
+                fault.hint("a call is made at once and as it is: write it when it is to be made, without this key"),
+            )
         } else {
             fault
         })

@@ -1,14 +1,18 @@
 //! What stands right around a payload: quotes that make it a text about a move, and members that belong into it. A
 //! stream is stopped only once what follows shows that the whole reply would be read the same.
 
-use super::surrounding_text::{fence_before, fragment};
+use super::around::{is_quote, member};
+use super::surrounding_text::fence_before;
 use super::{Code, Violation};
 use crate::reply::{BoxedViolation, Span};
 
-/// Quotes that a text can stand in.
-const QUOTES: [char; 11] = ['"', '\'', '“', '”', '„', '‘', '’', '«', '»', '＂', '＇'];
 /// Characters after which no member of the payload is looked for any more.
 const LONGEST: usize = 240;
+
+/// Quotes that a text can stand in; backticks may be a fence.
+fn quotes(c: char) -> bool {
+    c != '`' && is_quote(c)
+}
 
 /// Whether a payload touches a quote on both sides: the literal of a program, a `repr`, a mention.
 pub(crate) fn in_quotes(text: &str, payload: Span) -> bool {
@@ -39,7 +43,7 @@ pub(crate) fn opens_quote(text: &str, at: usize) -> bool {
         }
         before = shorter;
     }
-    let outside = before.trim_end_matches(QUOTES);
+    let outside = before.trim_end_matches(quotes);
     if outside.len() == before.len() {
         return false;
     }
@@ -62,7 +66,7 @@ fn closes_quote(mut after: &str) -> Option<bool> {
     match after.chars().next() {
         None => None,
         Some('\\') if after.len() < 2 => None,
-        Some(c) => Some(QUOTES.contains(&c)),
+        Some(c) => Some(quotes(c)),
     }
 }
 
@@ -172,7 +176,7 @@ impl FollowingText {
             let Some(c) = after.chars().next() else { return WhatFollows::Open };
             if self.is_stuck() {
                 // Stuck to the payload it is a copy, which is passed, or refused once it is whole.
-                let json = matches!(c, '"' | '{' | '[') || self.part == Part::Array && c.is_ascii_digit();
+                let json = matches!(c, '{' | '[') || quotes(c) || self.part == Part::Array && c.is_ascii_digit();
                 return if json { WhatFollows::Open } else { WhatFollows::Apart };
             }
             match c {
@@ -197,7 +201,7 @@ impl FollowingText {
                     self.part = if c == '{' { Part::Object } else { Part::Array };
                     self.from += 1;
                 }
-                ',' | '"' => return self.member(after, copies),
+                _ if c == ',' || c == '，' || quotes(c) => return self.member(after, copies),
                 _ => return WhatFollows::Apart,
             }
         }
@@ -210,14 +214,14 @@ impl FollowingText {
             let (place, before) = (self.from + at, after.get(..at).unwrap_or(""));
             let is_copy = copies.begin_at(place);
             if is_copy || place >= copies.until {
-                return match fragment(before) {
+                return match member(before) {
                     Some(_) => WhatFollows::Refused,
                     None if is_copy => WhatFollows::Apart,
                     None => WhatFollows::Open,
                 };
             }
         }
-        match fragment(after) {
+        match member(after) {
             _ if value_is_due(after) => WhatFollows::Open,
             Some(_) => WhatFollows::Refused,
             None if after.len() < LONGEST && !after.contains('\n') => WhatFollows::Open,
@@ -247,11 +251,14 @@ impl Copies<'_> {
 /// Whether what seems to be a member has no value yet that shows it to be one.
 fn value_is_due(after: &str) -> bool {
     let value = || {
-        let inside = after.strip_prefix('"')?;
-        inside.get(inside.find(['"', '\n'])?..)?.strip_prefix('"')?.trim_start_matches([' ', '\t']).strip_prefix(':')
+        let inside = after.strip_prefix(quotes)?;
+        let close = inside.find(|c: char| quotes(c) || c == '\n')?;
+        inside.get(close..)?.strip_prefix(quotes)?.trim_start_matches([' ', '\t']).strip_prefix([':', '：', '='])
     };
     value().map(str::trim_start).is_some_and(|value| {
-        ["true", "false", "null"].iter().any(|word| word.starts_with(value) && value.len() < word.len())
+        let begins = |word: &&str| value.len() < word.len() && word.starts_with(&value.to_ascii_lowercase());
+        value.len() < 10
+            && ["true", "false", "null", "none", "nan", "infinity", "undefined"].iter().any(|word| begins(&word))
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+pub(crate) mod around;
 mod correction;
 pub mod decoder;
 pub mod example;

@@ -8,6 +8,7 @@ mod cursor;
 mod find_form;
 mod forms;
 
+use super::around::Around;
 use super::reasoning::gaps;
 use super::repair_notes::RepairNotes;
 use super::surrounding_text::{invents, leading, shifted, without_tokens};
@@ -265,7 +266,9 @@ impl Forms {
         if let Some(invented) = invented {
             notes.note(RepairCode::HallucinatedObservation, invented)?;
         }
-        let calls = self.numbered(calls, &mut notes)?;
+        let outcome = Move::Call { calls: self.numbered(calls, &mut notes)? };
+        let around = Around::new(raw, place, gaps(0, place.start, reasoning), gaps(place.end, raw.len(), reasoning));
+        around.check(&[], &outcome, &notes, None)?;
         let narration = match &before.outcome {
             Ok(Move::Finish { value, .. }) => value.as_str().map(str::to_owned),
             _ => None,
@@ -273,9 +276,10 @@ impl Forms {
         Ok(Reply {
             raw: raw.to_owned(),
             narration,
-            outcome: Ok(Move::Call { calls }),
+            outcome: Ok(outcome),
             repairs: notes.into_sorted(),
             discarded: invented.into_iter().collect(),
+            around: around.into_pieces(),
             ..before
         })
     }
@@ -317,7 +321,14 @@ impl Forms {
 }
 
 fn refused(reply: Reply, violation: Violation) -> Reply {
-    Reply { outcome: Err(violation), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+    Reply {
+        outcome: Err(violation),
+        repairs: Vec::new(),
+        discarded: Vec::new(),
+        around: Vec::new(),
+        narration: None,
+        ..reply
+    }
 }
 
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
@@ -359,6 +370,10 @@ impl Decoder for Named {
 
     fn settled(&self) -> Option<usize> {
         self.inner.settled()
+    }
+
+    fn stands_first(&self) -> bool {
+        self.inner.stands_first()
     }
 
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
@@ -429,6 +444,10 @@ impl Decoder for Lenient {
 
     fn settled(&self) -> Option<usize> {
         self.inner.settled()
+    }
+
+    fn stands_first(&self) -> bool {
+        self.inner.stands_first()
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {

@@ -27,6 +27,11 @@ impl RepairNotes {
         self.repairs.extend(repairs);
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Repair] {
+        &self.repairs
+    }
+
     /// The place of the first repair of a kind.
     pub(crate) fn first(&self, code: RepairCode) -> Option<Span> {
         self.repairs.iter().filter(|repair| repair.code == code).map(|repair| repair.span).min_by_key(|span| span.start)

@@ -1,9 +1,10 @@
 //! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
 
+use super::around::member;
 use super::repair_notes::RepairNotes;
 use crate::reply::envelope::reasoning_ends;
 use crate::reply::tag::{Match, Tag, special_token};
-use crate::reply::{BoxedViolation, Code, RepairCode, Span, Violation};
+use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
 
 /// Words with a colon that begin a line which only the program or the user may write: a model that continues with one has
 /// invented it.
@@ -45,6 +46,12 @@ pub(crate) fn leading(text: &str, pieces: &[Span], notes: &mut RepairNotes) -> R
         }
     }
     Ok(fenced)
+}
+
+/// Whether the pieces of text before a payload hold nothing but blanks, control tokens and the opening of its fence.
+pub(crate) fn stands_first(text: &str, pieces: &[Span]) -> bool {
+    let mut notes = RepairNotes::new(RepairPolicy::Default);
+    leading(text, pieces, &mut notes).is_ok() && notes.first(RepairCode::ProseStripped).is_none()
 }
 
 pub(crate) fn shifted(span: Span, by: usize) -> Span {
@@ -237,7 +244,7 @@ fn begins_json(text: &str) -> bool {
 
 /// Refuses members and elements at the beginning of a piece of text.
 fn no_fragment(text: &str, piece: Span) -> Result<(), BoxedViolation> {
-    match fragment(piece.of(text)) {
+    match member(piece.of(text)) {
         Some(length) => Err(more_members(Span::new(piece.start, piece.start + length))),
         None => Ok(()),
     }
@@ -249,29 +256,6 @@ fn more_members(place: Span) -> BoxedViolation {
             .at(place)
             .hint("put every member inside the one object, before its closing bracket"),
     )
-}
-
-/// The length of a member or element such as `, "key": 1` or `, {` that `text` begins with.
-pub(crate) fn fragment(text: &str) -> Option<usize> {
-    let comma = text.starts_with(',');
-    let rest = text.strip_prefix(',').unwrap_or(text).trim_start();
-    if comma && rest.starts_with(['{', '[']) {
-        return Some(text.len() - rest.len() + 1);
-    }
-    let inside = rest.strip_prefix('"')?;
-    let close = inside.char_indices().take(200).find(|&(_, c)| c == '"' || c == '\n')?;
-    if close.1 == '\n' {
-        return None;
-    }
-    let after = inside.get(close.0 + 1..)?.trim_start_matches([' ', '\t']);
-    let value = after.strip_prefix(':').is_some_and(|value| {
-        let value = value.trim_start();
-        value.is_empty()
-            || value.starts_with(['"', '{', '[', '-'])
-            || value.starts_with(|c: char| c.is_ascii_digit())
-            || ["true", "false", "null"].iter().any(|word| value.starts_with(word))
-    });
-    (comma || value).then(|| text.len() - after.len())
 }
 
 /// Refuses repairs that are certain one by one, but not together: a surplus closing bracket shows that another one stands

@@ -12,6 +12,8 @@ pub(crate) enum Carries {
     Arguments,
     /// Another part of a move: its tool, route or method, an answer, a second move.
     Other,
+    /// A condition: when, how or whether the call is to be made.
+    Condition,
     /// A remark beside the move.
     Nothing,
 }
@@ -107,63 +109,44 @@ const MOVES: &[&str] = &[
     "url",
     "verb",
 ];
-/// Words of names for remarks, which may be as long and deep as they like.
+/// Names of remarks beside a call, without what spelling changes: none of them can say that the call is to be made
+/// otherwise, later or not at all.
 const REMARKS: &[&str] = &[
-    "alternatives",
     "analysis",
-    "annotations",
-    "assumptions",
     "comment",
     "comments",
     "confidence",
-    "considerations",
-    "context",
-    "debug",
-    "evidence",
-    "expected",
+    "confidencescore",
+    "description",
     "explanation",
     "goal",
-    "goals",
-    "history",
     "justification",
-    "labels",
-    "memory",
-    "meta",
-    "metadata",
-    "next",
     "note",
     "notes",
-    "observation",
-    "observations",
     "plan",
-    "progress",
+    "purpose",
     "rationale",
     "reason",
     "reasoning",
     "reasons",
     "reflection",
+    "remark",
     "remarks",
-    "scratchpad",
-    "sources",
-    "state",
-    "status",
     "step",
-    "steps",
-    "strategy",
+    "stepnumber",
     "summary",
-    "tags",
     "thinking",
     "thought",
     "thoughts",
-    "todo",
-    "todos",
-    "usage",
-    "warnings",
+    "title",
     "why",
 ];
 
-/// What a key with this value may have carried.
-pub(crate) fn carries(key: &str, value: &Value) -> Carries {
+/// What a key with this value may have carried beside a move that has an effect, or beside another one.
+pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
+    if is_remark(key) {
+        return Carries::Nothing;
+    }
     let words: Vec<String> = words(key);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if any(ARGUMENTS) {
@@ -174,14 +157,16 @@ pub(crate) fn carries(key: &str, value: &Value) -> Carries {
     }
     match value {
         // Whatever its name, what has parts may be the parts of the call.
-        Value::Object(_) | Value::Array(_) if !any(REMARKS) => Carries::Arguments,
+        Value::Object(_) | Value::Array(_) => Carries::Arguments,
+        // It may say when the call is to be made, or whether at all.
+        _ if effect => Carries::Condition,
         _ => Carries::Nothing,
     }
 }
 
 /// Whether a key names a remark beside a move.
 pub(crate) fn is_remark(key: &str) -> bool {
-    words(key).iter().any(|word| REMARKS.contains(&word.as_str()))
+    REMARKS.contains(&plain(key).as_str())
 }
 
 /// The words of a key, in small letters: `toolInput` and `tool_input` have the same two.

@@ -58,6 +58,7 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags, reasoning: &[(String, Stri
         blocks: Blocks::default(),
         following: FollowingText::default(),
         fault: None,
+        refused: false,
     })
 }
 
@@ -75,6 +76,8 @@ struct ChattyDecoder {
     blocks: Blocks,
     following: FollowingText,
     fault: Option<BoxedViolation>,
+    /// A part of a call stands behind the block, which was told as doomed.
+    refused: bool,
 }
 
 /// The tags around a block, as they are searched for.
@@ -136,7 +139,13 @@ impl Decoder for ChattyDecoder {
     }
 
     fn settled(&self) -> Option<usize> {
-        (self.fault.is_none() && self.following.found() == Some(WhatFollows::Apart)).then_some(self.blocks.joined_end)
+        let apart = self.fault.is_none() && self.following.found() == Some(WhatFollows::Apart);
+        let whole = self.stands_first() && !self.blocks.is_fragile();
+        (apart && whole).then_some(self.blocks.joined_end)
+    }
+
+    fn stands_first(&self) -> bool {
+        self.narration.text.len() == 0
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -144,15 +153,15 @@ impl Decoder for ChattyDecoder {
         self.advance(true, &mut Vec::new());
         let raw = std::mem::take(&mut self.buffer).into_text();
         let mut notes = RepairNotes::new(self.options.repairs);
-        let mut discarded = Vec::new();
-        let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded);
+        let (mut discarded, mut around) = (Vec::new(), Vec::new());
+        let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
         let thoughts = self.reasoning.text.into_text();
         let (outcome, narration, repairs) = match outcome {
             Ok(outcome @ Move::Call { .. }) => (Ok(outcome), self.narration.text.into_text(), notes.into_sorted()),
             Ok(outcome) => (Ok(outcome), None, notes.into_sorted()),
             Err(fault) => (Err(*fault), None, Vec::new()),
         };
-        Reply { raw, thoughts, reasoning: None, narration, outcome, repairs, discarded }
+        Reply { raw, thoughts, reasoning: None, narration, outcome, repairs, discarded, around }
     }
 }
 
@@ -373,7 +382,7 @@ impl ChattyDecoder {
         }
         self.blocks.ended.push(EndedBlock {
             span,
-            loose: block.loose(text),
+            junk: block.junk(text),
             open_list: block.open_list(),
             notes: block.notes,
         });
@@ -395,7 +404,10 @@ impl ChattyDecoder {
         let (text, end) = (self.blocks.until_later(text), self.blocks.joined_end);
         match self.following.look(text, Span::new(first.start, end), end, Copies::NONE) {
             WhatFollows::Open | WhatFollows::Apart => Status::Complete(first.end),
-            WhatFollows::Refused => Status::Doomed,
+            WhatFollows::Refused => {
+                self.refused = true;
+                Status::Doomed
+            }
         }
     }
 
@@ -418,7 +430,7 @@ impl ChattyDecoder {
             *notes = RepairNotes::new(self.options.repairs);
             return notes.note(RepairCode::DuplicateObjectDropped, span);
         }
-        if self.blocks.ended.last().is_some_and(|block| block.loose) {
+        if self.blocks.ended.last().is_some_and(|block| !block.junk.is_empty()) {
             let first = self.blocks.ended.first().map_or(Span::at(0), |block| block.span);
             return Err(violations::several(first, span, call::CALL));
         }

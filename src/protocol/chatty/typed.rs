@@ -92,6 +92,10 @@ impl Decoder for TypedDecoder {
         if matches!(self.state, State::Tools) { self.plain.settled() } else { None }
     }
 
+    fn stands_first(&self) -> bool {
+        self.plain.stands_first()
+    }
+
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
         self.buffer.close();
         self.advance(true, &mut Vec::new());

@@ -83,7 +83,7 @@ fn of_record(record: &Record) -> Option<Call> {
                 _ => return None,
             });
         } else if key == "type" && value.as_str().is_some_and(|text| TYPES.contains(&text)) {
-        } else if unknown_keys::is_empty(value) || unknown_keys::carries(key, value) == Carries::Nothing {
+        } else if unknown_keys::is_empty(value) || unknown_keys::carries(key, value, true) == Carries::Nothing {
             unread.push(key.to_owned());
         } else {
             return None;

@@ -2,12 +2,13 @@
 
 mod object;
 
+use crate::protocol::around::{self, Around};
 use crate::protocol::field_stream::FieldStream;
 use crate::protocol::find_payload::PayloadFinder;
 use crate::protocol::following_text::{self, Copies, FollowingText, WhatFollows};
 use crate::protocol::reasoning::{Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
-use crate::protocol::surrounding_text::{certain, leading, trailing};
+use crate::protocol::surrounding_text::{certain, leading, stands_first, trailing};
 use crate::protocol::violations;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::reply::buffer::Buffer;
@@ -45,6 +46,8 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
         object: None,
         returns: returns.cloned(),
         fault: None,
+        refused: false,
+        first: false,
     })
 }
 
@@ -63,6 +66,10 @@ struct ReactDecoder {
     returns: Option<AnswerType>,
     /// What ended the reading.
     fault: Option<BoxedViolation>,
+    /// A part of the object stands behind it, which was told as doomed.
+    refused: bool,
+    /// Whether only blanks, reasoning and the marks of a fence stand before the object.
+    first: bool,
 }
 
 impl Decoder for ReactDecoder {
@@ -78,7 +85,10 @@ impl Decoder for ReactDecoder {
                 match self.following.look(text, found.root, found.proven, copies) {
                     WhatFollows::Open if self.following.is_stuck() && self.finder.second.is_some() => Status::Doomed,
                     WhatFollows::Open | WhatFollows::Apart => Status::Complete(found.proven),
-                    WhatFollows::Refused => Status::Doomed,
+                    WhatFollows::Refused => {
+                        self.refused = true;
+                        Status::Doomed
+                    }
                 }
             }
             _ => Status::Open,
@@ -86,9 +96,10 @@ impl Decoder for ReactDecoder {
     }
 
     fn settled(&self) -> Option<usize> {
-        let found =
-            self.finder.first.as_ref().filter(|_| self.fault.is_none() && matches!(self.object, Some(Ok(_))))?;
-        (self.following.found() == Some(WhatFollows::Apart)).then_some(found.proven)
+        let found = self.finder.first.as_ref().filter(|_| self.fault.is_none() && self.first)?;
+        let Some(Ok(object)) = &self.object else { return None };
+        let whole = !around::is_fragile(found.repairs.iter().chain(&object.repairs));
+        (whole && self.following.found() == Some(WhatFollows::Apart)).then_some(found.proven)
     }
 
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
@@ -96,14 +107,14 @@ impl Decoder for ReactDecoder {
         self.advance(true, &mut Vec::new());
         let raw = std::mem::take(&mut self.buffer).into_text();
         let mut notes = RepairNotes::new(self.options.repairs);
-        let mut discarded = Vec::new();
-        let read = self.outcome(&raw, reason, &mut notes, &mut discarded);
+        let (mut discarded, mut around) = (Vec::new(), Vec::new());
+        let read = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
         let reasoning = self.reasoning.text.into_text();
         let (outcome, thoughts, repairs) = match read {
             Ok(object) => (Ok(object.outcome), object.thought, notes.into_sorted()),
             Err(fault) => (Err(*fault), None, Vec::new()),
         };
-        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded }
+        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded, around }
     }
 }
 
@@ -150,6 +161,7 @@ impl ReactDecoder {
                     };
                     self.writer.close(&object, deltas);
                     self.object = Some(object);
+                    self.first = stands_first(text, &gaps(0, found.root.start, &self.reasoning.spans()));
                 }
                 if let Some(fault) = self.finder.fault.take() {
                     self.fault = Some(fault);
@@ -177,6 +189,7 @@ impl ReactDecoder {
         reason: FinishReason,
         notes: &mut RepairNotes,
         discarded: &mut Vec<Span>,
+        around: &mut Vec<Span>,
     ) -> Result<Object, BoxedViolation> {
         if let Some(fault) = self.fault.take() {
             return Err(violations::mention_truncation(fault, reason, self.form()));
@@ -206,6 +219,15 @@ impl ReactDecoder {
         let after = gaps(found.root.end, raw.len(), &self.finder.copies);
         discarded.extend(trailing(raw, &after, fenced, notes)?);
         certain(raw, notes)?;
+        let mut holes = self.finder.copies.clone();
+        holes.extend(self.reasoning.spans());
+        holes.sort_by_key(|hole| hole.start);
+        let text = Around::new(raw, found.root, before, gaps(found.root.end, raw.len(), &holes));
+        text.check(object::KEYS, &object.outcome, notes, None)?;
+        if self.refused {
+            return Err(text.more_of_it(Span::at(found.proven)));
+        }
+        *around = text.into_pieces();
         Ok(object)
     }
 

@@ -3,12 +3,13 @@
 mod decision;
 mod outcome;
 
+use crate::protocol::around;
 use crate::protocol::field_stream::FieldStream;
 use crate::protocol::find_payload::PayloadFinder;
 use crate::protocol::reasoning::{Growing, Reasoning};
 use crate::protocol::repair_notes::RepairNotes;
-use crate::protocol::violations;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+use crate::protocol::{surrounding_text, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::Tag;
@@ -54,6 +55,7 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
         decision: None,
         returns: returns.cloned(),
         fault: None,
+        doomed: false,
     })
 }
 
@@ -85,6 +87,8 @@ struct Sections {
     output: Option<Span>,
     /// The end tag of that output.
     end_output: Option<Span>,
+    /// The first output that holds JSON and no decision.
+    broken: Option<Span>,
     /// Tags in other case or with blanks.
     odd: Vec<Span>,
 }
@@ -107,6 +111,8 @@ struct TicketDecoder {
     /// The type of the answer.
     returns: Option<AnswerType>,
     fault: Option<BoxedViolation>,
+    /// It was told as doomed.
+    doomed: bool,
 }
 
 /// What was published as deltas.
@@ -132,7 +138,12 @@ impl Decoder for TicketDecoder {
             (None, Some(Ok(_)), Some(end)) => Status::Complete(end.end),
             _ => Status::Open,
         };
-        self.complete = if let Status::Complete(at) = status { Some(at) } else { None };
+        self.doomed |= status == Status::Doomed;
+        self.complete = match status {
+            Status::Complete(at) if self.complete.is_none() => self.stands_first().then_some(at),
+            Status::Complete(_) => self.complete,
+            _ => None,
+        };
         status
     }
 
@@ -145,18 +156,25 @@ impl Decoder for TicketDecoder {
         self.advance(true, &mut Vec::new());
         let raw = std::mem::take(&mut self.buffer).into_text();
         let mut notes = RepairNotes::new(self.options.repairs);
-        let mut discarded = Vec::new();
-        let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded);
+        let (mut discarded, mut around) = (Vec::new(), Vec::new());
+        let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
         let (thoughts, reasoning) = (self.published.thoughts.into_text(), self.reasoning.text.into_text());
         let (outcome, repairs) = match outcome {
             Ok(decision) => (Ok(decision.outcome), notes.into_sorted()),
             Err(fault) => (Err(*fault), Vec::new()),
         };
-        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded }
+        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded, around }
     }
 }
 
 impl TicketDecoder {
+    /// Whether only blanks, reasoning, thoughts and the tag stand before the object, which is whole.
+    fn stands_first(&self) -> bool {
+        let (Some(found), Some(Ok(decision))) = (&self.inside.first, &self.decision) else { return false };
+        !around::is_fragile(found.repairs.iter().chain(&decision.repairs))
+            && surrounding_text::stands_first(self.buffer.text(), &self.before(found.root))
+    }
+
     fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) {
         if self.fault.is_some() {
             return;
@@ -295,6 +313,7 @@ impl TicketDecoder {
                 false
             }
             (OUTPUT, OpenSection::Outside | OpenSection::Output) => {
+                self.note_broken(text, span.start);
                 self.section = OpenSection::Output;
                 if self.inside.first.is_none() {
                     self.sections.output = Some(span);
@@ -303,6 +322,7 @@ impl TicketDecoder {
                 true
             }
             (END_OUTPUT, OpenSection::Output) => {
+                self.note_broken(text, span.start);
                 self.section = OpenSection::Outside;
                 self.sections.end_output.get_or_insert(span);
                 true
@@ -318,6 +338,20 @@ impl TicketDecoder {
             self.sections.odd.push(span);
         }
         self.begin_at(span.end);
+    }
+
+    /// An output that ends at `end` without a decision: what begins like JSON in it was meant as one.
+    fn note_broken(&mut self, text: &str, end: usize) {
+        if self.section != OpenSection::Output || self.inside.first.is_some() || self.sections.broken.is_some() {
+            return;
+        }
+        let Some(tag) = self.sections.output else { return };
+        let content = Span::new(tag.end, end);
+        let inside = content.of(text).trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '~'));
+        let inside = inside.strip_prefix("json").map_or(inside, str::trim_start);
+        if self.inside.doubt.is_some() || inside.starts_with(['{', '[']) {
+            self.sections.broken = Some(content);
+        }
     }
 
     /// An end tag of thoughts that no start tag opened: the chat template may have opened them.

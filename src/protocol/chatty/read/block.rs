@@ -263,9 +263,11 @@ impl Block {
         self.close.is_none() && self.pieces.roots.iter().any(|(array, _)| !array)
     }
 
-    /// Whether text stands after its last call that no end tag shows to belong to it.
-    pub(super) fn loose(&self, text: &str) -> bool {
-        self.close.is_none() && self.pieces.junk.is_some_and(|junk| !junk.of(text).trim().is_empty())
+    /// The text in it that is no call.
+    pub(super) fn junk(&self, text: &str) -> Vec<Span> {
+        let pieces = [self.pieces.prose, self.pieces.junk];
+        let kept = |piece: Span| without_tokens(piece.of(text)).0.map(|kept| shifted(kept, piece.start));
+        pieces.into_iter().flatten().filter_map(kept).collect()
     }
 
     /// Reads the calls that are complete, and publishes the open one as far as it has arrived.

@@ -1,6 +1,7 @@
 //! The blocks of a reply that have ended.
 
 use super::call::Calls;
+use crate::protocol::around;
 use crate::protocol::repair_notes::RepairNotes;
 use crate::reply::Span;
 
@@ -21,14 +22,19 @@ pub(super) struct Blocks {
 /// A block that has ended.
 pub(super) struct EndedBlock {
     pub(super) span: Span,
-    /// Text stands between its last call and its end, which no end tag shows.
-    pub(super) loose: bool,
+    /// Text in it that is no call, before or behind them.
+    pub(super) junk: Vec<Span>,
     /// Nothing shows that its last call has come.
     pub(super) open_list: bool,
     pub(super) notes: RepairNotes,
 }
 
 impl Blocks {
+    /// Whether a repair of a block makes what stands around it doubtful.
+    pub(super) fn is_fragile(&self) -> bool {
+        self.ended.iter().any(|block| around::is_fragile(block.notes.all()) || !block.junk.is_empty())
+    }
+
     /// The text up to the first block that is not one with those at the beginning.
     pub(super) fn until_later<'a>(&self, text: &'a str) -> &'a str {
         let later = self.ended.iter().map(|block| block.span.start).find(|start| *start >= self.joined_end);

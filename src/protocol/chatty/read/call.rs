@@ -31,8 +31,15 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
 /// The smallest correct call.
 pub(super) const CALL: &str = r#"{"call_id": "call_1", "tool_name": "tool_name", "arguments": {"name": "value"}}"#;
 
-static FORM: Form =
-    Form { name: "a call", keys: KEYS, nullable: &[], protocol: KEYS, arguments: "inside 'arguments'", expected: CALL };
+static FORM: Form = Form {
+    name: "a call",
+    keys: KEYS,
+    nullable: &[],
+    protocol: KEYS,
+    arguments: "inside 'arguments'",
+    effect: true,
+    expected: CALL,
+};
 
 /// The calls of a reply so far, each found by its id.
 #[derive(Debug, Default)]

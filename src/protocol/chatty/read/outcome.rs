@@ -4,6 +4,7 @@ use super::after_start_tag::{AfterStartTag, Next};
 use super::block::{Block, Step};
 use super::call::{self, Calls};
 use super::{ChattyDecoder, EndedBlock, untagged, wrong_tags};
+use crate::protocol::around::Around;
 use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
@@ -21,6 +22,7 @@ impl ChattyDecoder {
         reason: FinishReason,
         notes: &mut RepairNotes,
         discarded: &mut Vec<Span>,
+        around: &mut Vec<Span>,
     ) -> Result<Move, BoxedViolation> {
         let form = wrong_tags::form(self.tags.pair());
         if let Some(fault) = self.fault.take() {
@@ -59,7 +61,23 @@ impl ChattyDecoder {
             return Err(violations::mention_truncation(following_text::quoted(first), reason, &form));
         }
         self.note_reasoning(first.start, notes)?;
-        self.calls(raw, notes, discarded, Some(first))
+        let place = Span::new(first.start, self.blocks.joined_end);
+        let before = gaps(0, first.start, &self.reasoning.spans());
+        let mut holes: Vec<Span> = self.blocks.ended.iter().skip(1).map(|block| block.span).collect();
+        holes.extend(self.reasoning.spans());
+        holes.sort_by_key(|hole| hole.start);
+        let mut after: Vec<Span> = self.blocks.ended.iter().flat_map(|block| block.junk.clone()).collect();
+        after.extend(gaps(place.end, raw.len(), &holes));
+        let code = self.envelope.code(raw.len());
+        let outcome = self.calls(raw, notes, discarded, Some(first))?;
+        let shown = code.into_iter().filter(|code| code.end <= place.start).collect();
+        let text = Around::new(raw, place, before, after).showing(shown);
+        text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
+        if self.refused {
+            return Err(text.more_of_it(Span::at(place.end)));
+        }
+        *around = text.into_pieces();
+        Ok(outcome)
     }
 
     fn note_reasoning(&self, until: usize, notes: &mut RepairNotes) -> Result<(), BoxedViolation> {
@@ -148,7 +166,7 @@ impl ChattyDecoder {
         }
         self.blocks.calls = calls;
         let span = Span::new(tag.start, block.end);
-        Ok(Some(EndedBlock { span, loose: false, open_list: block.open_list(), notes: block.notes }))
+        Ok(Some(EndedBlock { span, junk: Vec::new(), open_list: block.open_list(), notes: block.notes }))
     }
 
     /// A direct answer, if nothing speaks against it.

@@ -13,7 +13,7 @@ use crate::tool::AnswerType;
 use std::sync::Arc;
 
 /// The keys of both forms.
-const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_successful"];
+pub(super) const KEYS: &[&str] = &["thought", "action", "args", "final_answer", "task_successful"];
 
 /// What is sought in a reply.
 pub(super) static PAYLOAD: PayloadKind = PayloadKind {
@@ -63,6 +63,7 @@ const CALL_FORM: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "inside 'args'",
+    effect: true,
     expected: CALL,
 };
 static STRICT_CALL_FORM: Form = Form { expected: STRICT_CALL, ..CALL_FORM };
@@ -72,6 +73,7 @@ const FINISH_FORM: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
+    effect: false,
     expected: FINISH,
 };
 

@@ -82,6 +82,7 @@ static RETURN: Form = Form {
     nullable: &["value"],
     protocol: KEYS,
     arguments: "",
+    effect: false,
     expected: r#"{"type": "RETURN", "value": "the result"}"#,
 };
 static CALL: Form = Form {
@@ -90,6 +91,7 @@ static CALL: Form = Form {
     nullable: &["payload"],
     protocol: KEYS,
     arguments: "inside 'payload'",
+    effect: true,
     expected: r#"{"type": "CALL", "route": "...", "payload": {"argument": "value"}, "description": "why"}"#,
 };
 static DELEGATE: Form = Form {
@@ -98,6 +100,7 @@ static DELEGATE: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
+    effect: true,
     expected: r#"{"type": "DELEGATE", "task": "what to do"}"#,
 };
 static AWAIT: Form = Form {
@@ -106,6 +109,7 @@ static AWAIT: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
+    effect: false,
     expected: r#"{"type": "AWAIT", "ticket_id": "T1"}"#,
 };
 static LOAD: Form = Form {
@@ -114,6 +118,7 @@ static LOAD: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
+    effect: false,
     expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
 };
 

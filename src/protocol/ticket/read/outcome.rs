@@ -1,7 +1,8 @@
 //! What a whole ticket reply comes to: its decision with everything that was repaired, or the violation.
 
 use super::decision::{self, Decision};
-use super::{OpenSection, TicketDecoder};
+use super::{ENDS, OpenSection, TicketDecoder};
+use crate::protocol::around::Around;
 use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
@@ -18,6 +19,7 @@ impl TicketDecoder {
         reason: FinishReason,
         notes: &mut RepairNotes,
         discarded: &mut Vec<Span>,
+        around: &mut Vec<Span>,
     ) -> Result<Decision, BoxedViolation> {
         if let Some(fault) = self.fault.take() {
             return Err(violations::mention_truncation(fault, reason, FORM));
@@ -36,6 +38,15 @@ impl TicketDecoder {
         }
         let Some(decision) = self.decision.take() else { return Err(self.nothing(raw, reason)) };
         let Some(found) = &self.inside.first else { return Err(self.nothing(raw, reason)) };
+        if let Some(broken) = self.sections.broken {
+            let message = "expected one JSON object in the output section: got one that can't be read";
+            let fault = self
+                .inside
+                .doubt
+                .take()
+                .unwrap_or_else(|| Box::new(Violation::new(Code::InvalidJson, message).at(broken)));
+            return Err(violations::mention_truncation(fault, reason, FORM));
+        }
         let first = found.record.span;
         if let Some(second) = self.inside.second.or(self.outside.second) {
             let (first, second) = in_order(first, second);
@@ -49,7 +60,45 @@ impl TicketDecoder {
         notes.extend(found.repairs.iter().cloned());
         notes.extend(decision.repairs.drain(..));
         certain(raw, notes)?;
+        let place = Span::new(
+            self.sections.output.map_or(found.root.start, |tag| tag.start.min(found.root.start)),
+            self.sections.end_output.map_or(found.root.end, |tag| tag.end.max(found.root.end)),
+        );
+        let mut holes = self.behind(raw, found.root);
+        holes.extend(self.reasoning.spans());
+        holes.extend(&self.sections.thoughts);
+        holes.sort_by_key(|hole| hole.start);
+        let text = Around::new(raw, place, self.before(found.root), gaps(found.root.end, raw.len(), &holes));
+        text.check(decision::PAYLOAD.keys, &decision.outcome, notes, ENDS.first())?;
+        if self.doomed {
+            return Err(text.more_of_it(Span::at(found.root.end)));
+        }
+        *around = text.into_pieces();
         Ok(decision)
+    }
+
+    /// The pieces of text before the object.
+    pub(super) fn before(&self, root: Span) -> Vec<Span> {
+        let sections = &self.sections;
+        let mut holes: Vec<Span> = self.reasoning.spans();
+        holes.extend(&sections.thoughts);
+        holes.extend(sections.output);
+        holes.extend(self.outside.first.as_ref().filter(|_| sections.output.is_some()).map(|found| found.root));
+        holes.sort_by_key(|hole| hole.start);
+        gaps(0, root.start, &holes)
+    }
+
+    /// What stands after the object and is no text: copies, and tags.
+    fn behind(&self, raw: &str, root: Span) -> Vec<Span> {
+        let mut holes: Vec<Span> = self.inside.copies.iter().chain(&self.outside.copies).copied().collect();
+        holes.extend(self.sections.end_output);
+        holes.extend(self.outside.first.as_ref().map(|found| found.root));
+        if !self.inside.copies.is_empty() {
+            // The tags around a copy go with it.
+            holes.extend(self.later_tags(raw, root.end));
+        }
+        holes.sort_by_key(|hole| hole.start);
+        holes
     }
 
     /// Notes everything around the object.
@@ -84,25 +133,11 @@ impl TicketDecoder {
             (None, None) => notes.note(RepairCode::MissingOutputTags, root)?,
         }
 
-        let mut holes: Vec<Span> = self.reasoning.spans();
-        holes.extend(&sections.thoughts);
-        holes.extend(sections.output);
-        holes.extend(self.outside.first.as_ref().filter(|_| sections.output.is_some()).map(|found| found.root));
-        holes.sort_by_key(|hole| hole.start);
-        let fenced = leading(raw, &gaps(0, root.start, &holes), notes)?;
-
-        let copies = self.inside.copies.iter().chain(&self.outside.copies);
-        let mut holes: Vec<Span> = copies.copied().collect();
-        for copy in &holes {
+        let fenced = leading(raw, &self.before(root), notes)?;
+        for copy in self.inside.copies.iter().chain(&self.outside.copies) {
             notes.note(RepairCode::DuplicateObjectDropped, *copy)?;
         }
-        holes.extend(sections.end_output);
-        holes.extend(self.outside.first.as_ref().map(|found| found.root));
-        if !self.inside.copies.is_empty() {
-            // The tags around a copy go with it.
-            holes.extend(self.later_tags(raw, root.end));
-        }
-        holes.sort_by_key(|hole| hole.start);
+        let holes = self.behind(raw, root);
         discarded.extend(trailing(raw, &gaps(root.end, raw.len(), &holes), fenced, notes)?);
         Ok(())
     }

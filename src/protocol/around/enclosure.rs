@@ -1,0 +1,331 @@
+//! Whether something opens before a move and closes behind it: quotes, brackets, marks of markup, a sentence.
+
+use super::keys::is_quote;
+use crate::reply::Span;
+use crate::reply::tag::special_token;
+use std::collections::HashMap;
+
+/// Brackets of prose and of programs.
+const BRACKETS: [(char, char); 5] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）'), ('【', '】')];
+/// Quotes that are one family: any of them closes what another one opened.
+const QUOTES: [&[char]; 5] =
+    [&['"', '＂'], &['\'', '＇'], &['“', '”', '„', '‟'], &['‘', '’', '‚', '‛'], &['«', '»', '‹', '›', '「', '」']];
+/// Names of tags that models put around a whole reply.
+const WRAPPERS: [&str; 14] = [
+    "response",
+    "reply",
+    "json",
+    "output",
+    "answer",
+    "result",
+    "assistant",
+    "final",
+    "message",
+    "action",
+    "tool_call",
+    "tool",
+    "function_call",
+    "call",
+];
+/// The longest name of a mark.
+const LONGEST_MARK: usize = 60;
+
+/// What stands around the move and makes it a text that shows one.
+pub(super) fn find(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
+    in_sentence(raw, place, before, after)
+        .or_else(|| in_quotation(raw, place))
+        .or_else(|| in_quotes(raw, place, before, after))
+        .or_else(|| in_brackets(raw, before, after))
+        .or_else(|| in_marks(raw, before, after))
+}
+
+fn joined(raw: &str, pieces: &[Span]) -> String {
+    pieces.iter().map(|piece| piece.of(raw)).collect::<Vec<_>>().join(" ")
+}
+
+/// The part of the move's line before or after it, without what is no text.
+fn line_before(raw: &str, place: Span, before: &[Span]) -> String {
+    let line = raw.get(..place.start).and_then(|text| text.rfind('\n')).map_or(0, |end| end + 1);
+    let pieces = before.iter().map(|piece| Span::new(piece.start.max(line), piece.end));
+    joined(raw, &pieces.filter(|piece| piece.start < piece.end).collect::<Vec<_>>())
+}
+
+fn line_after(raw: &str, place: Span, after: &[Span]) -> String {
+    let line = raw.get(place.end..).and_then(|text| text.find('\n')).map_or(raw.len(), |end| place.end + end);
+    let pieces = after.iter().map(|piece| Span::new(piece.start, piece.end.min(line)));
+    joined(raw, &pieces.filter(|piece| piece.start < piece.end).collect::<Vec<_>>())
+}
+
+/// Text without control tokens.
+fn without_any_tokens(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        match special_token(rest) {
+            Some(length) => rest = rest.get(length..).unwrap_or(""),
+            None => {
+                kept.push(c);
+                rest = rest.get(c.len_utf8()..).unwrap_or("");
+            }
+        }
+    }
+    kept
+}
+
+/// Words, or the bars of a table, on both sides of the move on its line.
+fn in_sentence(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
+    let (left, right) = (line_before(raw, place, before), line_after(raw, place, after));
+    let (left, right) = (strip_marks(&without_any_tokens(&left)), strip_marks(&without_any_tokens(&right)));
+    let says = |text: &str| text.contains(|c: char| c.is_alphanumeric() || c == '|');
+    // The word of a fence, the number of a list and the role of a chat template say nothing.
+    let left = left.trim();
+    let left = super::keys::without_fence_start(left);
+    let number = left.trim_start_matches(|c: char| c.is_ascii_digit());
+    let left = if number.len() < left.len() { number.strip_prefix(['.', ')']).unwrap_or(left) } else { left };
+    let left = if left.eq_ignore_ascii_case("assistant") { "" } else { left };
+    (says(left) && says(&right)).then(|| around(raw, place))
+}
+
+/// The line of the move.
+fn around(raw: &str, place: Span) -> Span {
+    let start = raw.get(..place.start).and_then(|text| text.rfind('\n')).map_or(0, |end| end + 1);
+    Span::new(start, place.start)
+}
+
+/// A line of a quotation of Markdown.
+fn in_quotation(raw: &str, place: Span) -> Option<Span> {
+    let line = around(raw, place);
+    line.of(raw).trim_start().starts_with(['>', '＞']).then_some(line)
+}
+
+/// A quote that opens before the move and closes behind it.
+fn in_quotes(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
+    let (left, right) = (joined(raw, before), joined(raw, after));
+    let touches = |text: Option<char>| text.is_some_and(|c| is_quote(c) && c != '`');
+    if touches(left.trim_end().chars().next_back()) && touches(right.trim_start().chars().next()) && !closes(&left) {
+        return Some(around(raw, place));
+    }
+    // Backticks around a move alone are a fence, in a sentence they are a quote.
+    let inline = left.trim_end();
+    let run = inline.len() - inline.trim_end_matches('`').len();
+    if (1..3).contains(&run) && right.trim_start().starts_with('`') {
+        let words = |text: &str| text.contains(char::is_alphanumeric);
+        if words(&line_before(raw, place, before)) || words(&line_after(raw, place, after)) {
+            return Some(around(raw, place));
+        }
+    }
+    let open = QUOTES.iter().any(|family| is_open(&left, family) && has_close(&right, family));
+    open.then(|| around(raw, place))
+}
+
+/// Whether the quote at the end of `left` closes a text before the line of the move.
+fn closes(left: &str) -> bool {
+    let trimmed = left.trim_end();
+    let line = left.get(trimmed.len()..).is_some_and(|blanks| blanks.contains('\n'));
+    let outside = trimmed.trim_end_matches(is_quote);
+    line && outside.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '!' | '?' | '…'))
+}
+
+/// Whether a quote at this place is an apostrophe inside a word.
+fn in_word(text: &str, at: usize, c: char) -> bool {
+    let before = text.get(..at).and_then(|text| text.chars().next_back());
+    let after = text.get(at + c.len_utf8()..).and_then(|text| text.chars().next());
+    before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a quote of the family is open at the end of the text.
+fn is_open(text: &str, family: &[char]) -> bool {
+    let apostrophe = family.contains(&'\'') || family.contains(&'’');
+    let mut open = false;
+    for (at, c) in text.char_indices().filter(|(_, c)| family.contains(c)) {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        if apostrophe && in_word(text, at, c) && !is_prefixed(text, at) {
+            continue;
+        }
+        // After a word or a number, where nothing is open: a plural, or inches.
+        let ends_word = before.is_some_and(char::is_alphanumeric) && !is_prefixed(text, at);
+        if !open && ends_word && (apostrophe || before.is_some_and(|c| c.is_ascii_digit())) {
+            continue;
+        }
+        open = !open;
+    }
+    open
+}
+
+/// Whether the letters before a quote are those of a literal in a program: `f'`, `rb"`.
+fn is_prefixed(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or("");
+    let word = before.trim_end_matches(|c: char| matches!(c.to_ascii_lowercase(), 'b' | 'f' | 'r' | 'u'));
+    let length = before.len() - word.len();
+    (1..=2).contains(&length) && !word.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// Whether a quote of the family may close something in the text.
+fn has_close(text: &str, family: &[char]) -> bool {
+    let apostrophe = family.contains(&'\'') || family.contains(&'’');
+    text.char_indices().any(|(at, c)| family.contains(&c) && !(apostrophe && in_word(text, at, c)))
+}
+
+/// A bracket that opens before the move and closes behind it.
+fn in_brackets(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
+    let (left, right) = (joined(raw, before), joined(raw, after));
+    let both = |(open, close): &(char, char)| {
+        let left = left.chars().fold(0_usize, |depth, c| match c {
+            _ if c == *open => depth + 1,
+            _ if c == *close => depth.saturating_sub(1),
+            _ => depth,
+        });
+        let mut depth = 0_usize;
+        let closes = right.chars().any(|c| {
+            if c == *open {
+                depth += 1;
+            } else if c == *close {
+                if depth == 0 {
+                    return true;
+                }
+                depth -= 1;
+            }
+            false
+        });
+        left > 0 && closes
+    };
+    BRACKETS.iter().any(both).then(|| before.last().copied().unwrap_or(Span::at(0)))
+}
+
+/// A mark of markup in a text, such as `<name …>`, `[NAME]`, `</name>`.
+struct Mark<'a> {
+    name: &'a str,
+    closes: bool,
+}
+
+/// The marks of a text that are no control tokens.
+fn marks(text: &str) -> Vec<Mark<'_>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(offset) = text.get(at..).and_then(|rest| rest.find(['<', '[', '◁'])) {
+        at += offset;
+        let rest = text.get(at..).unwrap_or("");
+        if let Some(length) = special_token(rest) {
+            at += length;
+            continue;
+        }
+        let first = rest.chars().next().map_or(1, char::len_utf8);
+        let inside = rest.get(first..).unwrap_or("");
+        let bounded = inside.char_indices().take(LONGEST_MARK).find(|(_, c)| matches!(c, '>' | ']' | '▷' | '<' | '\n'));
+        let name = match bounded {
+            Some((end, '>' | ']' | '▷')) => inside.get(..end).unwrap_or(""),
+            _ => {
+                at += first;
+                continue;
+            }
+        };
+        let closes = name.trim_start_matches('|').starts_with('/');
+        let name = name.trim_matches(|c: char| matches!(c, '|' | '/' | ' '));
+        let word = name.split([' ', '\n', '=']).next().unwrap_or("");
+        let is_word = word.starts_with(|c: char| c.is_alphabetic() || c == '!')
+            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ':' | '.' | '!' | '|'));
+        // In square brackets a lower-case word is a link or a reference.
+        if is_word && (!rest.starts_with('[') || closes || !word.contains(char::is_lowercase) && word.len() > 2) {
+            found.push(Mark { name: word, closes });
+        }
+        at += first;
+    }
+    found
+}
+
+/// A mark that opens before the move, and one behind it that may close it.
+fn in_marks(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
+    let (left, right) = (joined(raw, before), joined(raw, after));
+    let comment = |text: &str| text.matches("<!--").count() > text.matches("-->").count();
+    if comment(&left) && right.contains("-->") {
+        return before.last().copied();
+    }
+    let mut open: HashMap<String, usize> = HashMap::new();
+    for mark in marks(&left) {
+        let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
+        *count = if mark.closes { count.saturating_sub(1) } else { *count + 1 };
+    }
+    open.retain(|_, count| *count > 0);
+    if open.is_empty() || marks(&right).is_empty() {
+        return None;
+    }
+    // A tag around the whole reply is a wrapper, and says nothing.
+    let wrapper = |name: &String| WRAPPERS.contains(&name.as_str());
+    let bare = |text: &str| !strip_marks(text).contains(char::is_alphanumeric);
+    if open.keys().all(wrapper) && bare(&left) && bare(&right) {
+        return None;
+    }
+    before.last().copied()
+}
+
+/// Text without what stands in angle brackets.
+fn strip_marks(text: &str) -> String {
+    let mut kept = String::new();
+    let mut inside = false;
+    for c in text.chars() {
+        match c {
+            '<' => inside = true,
+            '>' if inside => inside = false,
+            _ if !inside => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use crate::reply::Span;
+
+    /// Whether something stands around `M`.
+    fn shown(text: &str) -> bool {
+        let at = text.find("<M>").unwrap();
+        let place = Span::new(at, at + 3);
+        find(text, place, &[Span::new(0, at)], &[Span::new(at + 3, text.len())]).is_some()
+    }
+
+    #[test]
+    fn what_opens_before_and_closes_behind() {
+        for text in [
+            "'<M>'",
+            "print('<M>')",
+            "'''\n<M>\n'''",
+            "x = f\"see: <M>\"",
+            "['a', '<M>']",
+            "“<M>”",
+            "\"\"\"a\n<M>\"\"\"",
+            "Do not: <M>, it is wrong",
+            "| a | <M> | b |",
+            "(so <M>)",
+            "> <M>",
+            "<mull>so <M></mull>",
+            "<!-- <M> -->",
+            "Say `<M>` now",
+            "[THOUGHTS] <M> [/THOUGHTS]\nHi",
+            "<a1>\n<M>\n<a2>\nno",
+            "repr(\n  '<M>\n')",
+        ] {
+            assert!(shown(text), "{text}");
+        }
+        for text in [
+            "<M>",
+            "I'm sure.\n<M>\nIt's done.",
+            "He said \"done.\"\n<M>\n\"next\"",
+            "Now: <M>",
+            "<M> there",
+            "`<M>`",
+            "(so)\n<M>\n(there)",
+            "1. <M> x",
+            "<response><M></response>",
+            "```json\n<M>\n```",
+            "a) so\n<M>\nb) there",
+            "The users' data\n<M>\nthe dogs'",
+            "<b>so</b>\n<M>\n<i>x</i>",
+            "a 5\" disk\n<M>\na 3\" disk",
+            "<|x|>assistant<M><|y|> a",
+        ] {
+            assert!(!shown(text), "{text}");
+        }
+    }
+}

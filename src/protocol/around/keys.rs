@@ -1,0 +1,224 @@
+//! Parts of a move outside it: keys of the protocol, names of arguments, and members that a bracket has cut off. All of
+//! them in any quoting style.
+
+use crate::reply::Span;
+
+/// Keys whose names begin lines of prose as well: "Thought: …".
+const LABELS: [&str; 2] = ["thought", "thoughts"];
+/// Characters of a key that are looked for between two quotes.
+const LONGEST_KEY: usize = 200;
+
+/// Whether a character opens or closes a quoted text, in any style.
+pub(crate) fn is_quote(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '\''
+            | '`'
+            | '“'
+            | '”'
+            | '„'
+            | '‟'
+            | '‘'
+            | '’'
+            | '‚'
+            | '‛'
+            | '«'
+            | '»'
+            | '‹'
+            | '›'
+            | '＂'
+            | '＇'
+            | '「'
+            | '」'
+    )
+}
+
+/// What separates a key from its value.
+fn separates(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let value = text.strip_prefix([':', '：', '＝']).or_else(|| text.strip_prefix("=>"));
+    value.or_else(|| text.strip_prefix('=').filter(|rest| !rest.starts_with('=')))
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The first key of the protocol, or name of an argument, in a piece of text that is no part of the move.
+pub(super) fn find<'a>(raw: &str, piece: Span, keys: &[&'a str], names: &[&'a str]) -> Option<(Span, &'a str)> {
+    let text = piece.of(raw);
+    let of_keys = keys.iter().filter_map(|key| Some((first(text, key, is_key)?, *key)));
+    let of_names = names.iter().filter_map(|name| Some((first(text, name, is_argument)?, *name)));
+    let (place, key) = of_keys.chain(of_names).min_by_key(|(place, _)| place.start)?;
+    Some((Span::new(piece.start + place.start, piece.start + place.end), key))
+}
+
+/// The first place where a word stands that `counts`, given the text before it, as written, and after it.
+fn first(text: &str, word: &str, counts: fn(&str, &str, &str, &str) -> bool) -> Option<Span> {
+    let head = word.bytes().next()?;
+    let starts = memchr::memchr2_iter(head.to_ascii_lowercase(), head.to_ascii_uppercase(), text.as_bytes());
+    starts.map(|start| Span::new(start, start + word.len())).find(|span| {
+        let written = span.of(text);
+        let (before, after) = (text.get(..span.start).unwrap_or(""), text.get(span.end..).unwrap_or(""));
+        written.eq_ignore_ascii_case(word)
+            && !before.ends_with(is_name)
+            && !after.starts_with(is_name)
+            && counts(before, word, written, after)
+    })
+}
+
+/// Whether a word stands between quotes, and what follows them.
+fn quoted<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+    let before = before.strip_suffix('\\').unwrap_or(before);
+    let _ = before.chars().next_back().filter(|c| is_quote(*c) || *c == '\\')?;
+    let after = after.strip_prefix('\\').unwrap_or(after);
+    after.strip_prefix(is_quote)
+}
+
+/// A key of the protocol: in quotes, or as a bare key with its value.
+fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
+    // A key that ends the text is one that a grammar has led into the move.
+    if let Some(after) = quoted(before, after) {
+        return !after.trim().is_empty();
+    }
+    let Some(value) = separates(after) else { return false };
+    let exact = written == key && !LABELS.contains(&key);
+    // "Action: searching" is prose, "Args: {" is none.
+    exact || value.trim_start().starts_with(['{', '[']) || value.trim_start().starts_with(is_quote) && written == key
+}
+
+/// The name of an argument with its value.
+fn is_argument(before: &str, name: &str, written: &str, after: &str) -> bool {
+    written == name && separates(quoted(before, after).unwrap_or(after)).is_some()
+}
+
+/// The length of a member or element that `text` begins with, such as `, "key": 1`, `, {` or `'key' = 1`.
+pub(crate) fn member(text: &str) -> Option<usize> {
+    let comma = text.starts_with([',', '，']);
+    let rest = text.strip_prefix([',', '，']).unwrap_or(text).trim_start();
+    if comma && rest.starts_with(['{', '[']) {
+        return Some(text.len() - rest.len() + 1);
+    }
+    let Some(inside) = rest.strip_prefix(is_quote) else {
+        let after = rest.trim_start_matches(is_name);
+        let bare = after.len() < rest.len() && separates(after).is_some();
+        return (comma && bare).then(|| text.len() - after.len());
+    };
+    let close = inside.char_indices().take(LONGEST_KEY).find(|&(_, c)| is_quote(c) || c == '\n')?;
+    if close.1 == '\n' {
+        return None;
+    }
+    let after = inside.get(close.0 + close.1.len_utf8()..)?.trim_start_matches([' ', '\t']);
+    let value = separates(after).is_some_and(|value| {
+        let value = value.trim_start();
+        value.is_empty()
+            || value.starts_with(['{', '[', '-', '+', '.'])
+            || value.starts_with(is_quote)
+            || value.starts_with(|c: char| c.is_ascii_digit())
+            || ["true", "false", "null", "none", "nan", "infinity", "undefined"]
+                .iter()
+                .any(|word| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))
+    });
+    (comma || value).then(|| text.len() - after.len())
+}
+
+/// Text without the beginning of a fence, with its word, that it begins with.
+pub(super) fn without_fence_start(text: &str) -> &str {
+    let after = text.trim_start_matches(['`', '~']);
+    if after.len() == text.len() {
+        return text;
+    }
+    let word = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.'));
+    if after.len() - word.len() <= 20 && (word.is_empty() || word.starts_with(char::is_whitespace)) {
+        word
+    } else {
+        after
+    }
+}
+
+/// JSON that a bracket has cut off: a line that begins with a member, or a closing bracket that nothing opens.
+pub(super) fn leftover(raw: &str, piece: Span) -> Option<Span> {
+    let text = piece.of(raw);
+    let closers = |c: char| c.is_whitespace() || matches!(c, '}' | ']' | '`' | '~');
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let rest = without_fence_start(line.trim_start());
+        let rest = rest.trim_start_matches(closers);
+        let start = piece.start + at + line.len() - rest.len();
+        if let Some(length) = member(rest) {
+            return Some(Span::new(start, start + length));
+        }
+        at += line.len();
+    }
+    let after = text.trim_start_matches(closers);
+    let (mut open, from) = ([0_usize; 2], piece.end - after.len());
+    for (offset, c) in after.char_indices() {
+        match c {
+            '[' => open[0] += 1,
+            '{' => open[1] += 1,
+            ']' | '}' => {
+                let count = &mut open[usize::from(c == '}')];
+                if *count == 0 {
+                    return Some(Span::new(from + offset, from + offset + 1));
+                }
+                *count -= 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, leftover, member};
+    use crate::reply::Span;
+
+    fn found<'a>(text: &str, keys: &[&'a str], names: &[&'a str]) -> Option<&'a str> {
+        find(text, Span::new(0, text.len()), keys, names).map(|(_, key)| key)
+    }
+
+    #[test]
+    fn keys_in_any_quoting_style() {
+        for text in
+            ["'args': {}", "\"args\" of", "so args: {1", "“args”", "\\\"args\\\": 1", "Args: {", "args = 1", "`args`"]
+        {
+            assert_eq!(found(text, &["args"], &[]), Some("args"), "{text}");
+        }
+        for text in ["the args are here", "Args: none", "kwargs: 1", "args_list: 2", "Thought: so", "thought: I go"] {
+            assert_eq!(found(text, &["args", "thought"], &[]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_arguments_with_a_value() {
+        for text in ["city: Oslo", "'city': 1", "(city=Oslo)", "city => x"] {
+            assert_eq!(found(text, &[], &["city"]), Some("city"), "{text}");
+        }
+        for text in ["the city", "City: Oslo", "'city' of", "velocity: 3", "city == 3"] {
+            assert_eq!(found(text, &[], &["city"]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn members() {
+        for text in [", \"a\": 1", ", 'a'", ", {", "'a': 1", "“a”: True", ", a: 1", "，a：1", "`a` = 2", "«a»: 'x'"]
+        {
+            assert!(member(text).is_some(), "{text}");
+        }
+        for text in [", and so on", "'so' he said", "\"a\" is", "a: 1", "Observation: 4", "'a': he", ""] {
+            assert!(member(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn cut_off() {
+        let cut = |text: &str| leftover(text, Span::new(0, text.len())).is_some();
+        for text in ["}, 'a': 1}", "\n```\n```json\n, \"b\": 1}", "so }", "x\n, b: 2", " then ]"] {
+            assert!(cut(text), "{text}");
+        }
+        for text in ["}", "]}\n```\nso", "see [1] and {2}", ", as said"] {
+            assert!(!cut(text), "{text}");
+        }
+    }
+}
