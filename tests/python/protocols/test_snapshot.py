@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from callslip import ChattyProtocol, Move, ReactProtocol, TicketProtocol
 
-CORPUS = Path(__file__).parents[2] / "data" / "replies.jsonl"
+DATA = Path(__file__).parents[2] / "data"
+CORPORA = [DATA / "replies.jsonl", DATA / "replies_2026.jsonl"]
 PROTOCOLS = {"chatty": ChattyProtocol(), "react": ReactProtocol(), "ticket": TicketProtocol()}
 
 
@@ -188,8 +189,8 @@ def test_ticket_payloads_begin_as_they_end(payload, at):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_no_reply_of_the_corpus_is_shown_as_something_else(size):
-    for line in CORPUS.read_text(encoding="utf-8").splitlines():
-        case = json.loads(line)
+    texts = [path.read_text(encoding="utf-8") for path in CORPORA]
+    for case in map(json.loads, "".join(texts).splitlines()):
         if "options" not in case and "tags" not in case:
             read(PROTOCOLS[case["protocol"]], pieces(case["text"], size))
 

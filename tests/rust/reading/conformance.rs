@@ -33,6 +33,14 @@ fn own_corpus() {
 }
 
 #[test]
+fn replies_of_2026() {
+    let cases = crate::corpus::of_2026();
+    assert!(cases.len() >= 150);
+    let wrong = check(&cases);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 #[ignore = "make test-shared runs it"]
 fn shared_corpus() {
     let wrong = check(&crate::corpus::shared());

@@ -13,6 +13,7 @@ mod cases;
 mod conformance;
 mod corpus;
 mod invariants;
+mod meant;
 mod reply_properties;
 mod seeds;
 mod untagged_calls;

@@ -80,6 +80,15 @@ fn strictness_refuses_exactly_the_repaired() {
 }
 
 #[test]
+fn replies_of_2026_have_these_properties() {
+    let cases = crate::corpus::of_2026();
+    chunks_of_any_size(&cases);
+    beginnings(&cases);
+    complete_streams(&cases);
+    strictness(cases);
+}
+
+#[test]
 #[ignore = "make test-shared runs it"]
 fn shared_replies_have_these_properties() {
     let cases = crate::corpus::shared();

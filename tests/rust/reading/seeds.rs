@@ -26,9 +26,10 @@ struct Row {
     text: String,
 }
 
-/// The replies of the corpus in this protocol, read with the usual options.
+/// The replies of the corpora in this protocol, read with the usual options.
 fn replies(protocol: &str) -> Vec<Vec<u8>> {
-    let rows = include_str!("../../data/replies.jsonl").lines().map(|line| serde_json::from_str::<Row>(line).unwrap());
+    let corpora = [include_str!("../../data/replies.jsonl"), include_str!("../../data/replies_2026.jsonl")];
+    let rows = corpora.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str::<Row>(line).unwrap());
     rows.filter(|row| row.protocol == protocol).map(|row| format!("002{}", row.text).into_bytes()).collect()
 }
 

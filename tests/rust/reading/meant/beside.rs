@@ -1,0 +1,145 @@
+//! Keys beside a call: refused, because they may say not to, or not yet (A7), but for the list of remarks.
+
+use super::dice::Dice;
+use super::moves::{Meant, STYLES, Style, payload, reply};
+use super::{Case, PROTOCOLS, check};
+use serde_json::{Map, Value as Json, json};
+
+const REMARKS: [&str; 13] = [
+    "reason",
+    "reasoning",
+    "rationale",
+    "explanation",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "confidence",
+    "step",
+    "title",
+    "summary",
+    "explanation",
+];
+const CONDITIONS: [&str; 40] = [
+    "dry_run",
+    "dryRun",
+    "execute",
+    "if",
+    "unless",
+    "when",
+    "only_if",
+    "condition",
+    "requires_approval",
+    "needs_confirmation",
+    "confirm",
+    "confirmed",
+    "approved",
+    "status",
+    "state",
+    "enabled",
+    "disabled",
+    "active",
+    "skip",
+    "run",
+    "simulate",
+    "preview",
+    "draft",
+    "test",
+    "pending",
+    "wait",
+    "delay",
+    "schedule",
+    "at",
+    "until",
+    "after",
+    "before",
+    "depends_on",
+    "timeout",
+    "retries",
+    "priority",
+    "background",
+    "user",
+    "sandbox",
+    "undo",
+];
+
+/// A key that no protocol has and that is no remark, nor made of one.
+fn random_key(dice: &mut Dice) -> String {
+    let letters = b"abdfghjklmpqtuvwxyz";
+    (0..4 + dice.below(6)).map(|_| char::from(dice.pick(letters))).collect()
+}
+
+fn scalar(dice: &mut Dice) -> Json {
+    match dice.below(5) {
+        0 => json!(true),
+        1 => json!(false),
+        2 => json!(1 + dice.below(9)),
+        3 => json!(dice.pick(&["no", "pending", "tomorrow", "the user agrees", "c0", "x"])),
+        _ => json!(0.5),
+    }
+}
+
+/// The reply with one more member, at any place among the others.
+fn with(meant: &Meant, key: &str, value: Json, style: Style, dice: &mut Dice) -> String {
+    let Json::Object(object) = meant.object() else { unreachable!() };
+    let mut entries: Vec<(String, Json)> = object.into_iter().collect();
+    entries.insert(dice.below(entries.len() + 1), (key.to_owned(), value));
+    let object: Map<String, Json> = entries.into_iter().collect();
+    reply(meant.protocol, &payload(meant.protocol, &style.value(&Json::Object(object))))
+}
+
+#[test]
+fn a_key_beside_a_call_refuses_it() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let meant = Meant::random(protocol, dice);
+        let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
+        let (label, key) = if dice.one_in(4) {
+            ("random key".to_owned(), random_key(dice))
+        } else {
+            let key = dice.pick(&CONDITIONS);
+            (key.to_owned(), key.to_owned())
+        };
+        let value = match dice.below(6) {
+            0 => json!({"by": scalar(dice)}),
+            1 => json!([scalar(dice)]),
+            _ => scalar(dice),
+        };
+        let text = with(&meant, &key, value, style, dice);
+        Case::never(label, protocol, text)
+    });
+}
+
+#[test]
+fn a_key_of_the_protocol_with_punctuation_is_another_key() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let meant = Meant::random(protocol, dice);
+        let style = dice.pick(&[Style::Double, Style::Single, Style::Curly]);
+        let (before, key) = meant.parts();
+        let keys: Vec<&str> = before.keys().map(String::as_str).chain([key]).collect();
+        let key = dice.pick(&keys);
+        let other = match dice.below(5) {
+            0 => format!("!{key}"),
+            1 => format!("~{key}"),
+            2 => format!("{key}?"),
+            3 => format!("not {key}"),
+            _ => format!("#{key}"),
+        };
+        let text = meant.reply(style).replacen(&style.key(key), &style.key(&other), 1);
+        Case::never(key, protocol, text)
+    });
+}
+
+#[test]
+fn a_remark_beside_a_call_is_dropped() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let meant = Meant::random(protocol, dice);
+        let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
+        let key = dice.pick(&REMARKS);
+        let value = if dice.one_in(2) { json!(dice.pick(&["it is cheap", "as asked"])) } else { json!(2) };
+        let text = with(&meant, key, value, style, dice);
+        Case::must(key, text, &meant)
+    });
+}
