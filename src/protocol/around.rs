@@ -20,6 +20,16 @@ pub(crate) use tools::{CalledTool, judge};
 const FRAGILE: [RepairCode; 3] =
     [RepairCode::ClosedBrackets, RepairCode::MissingCloseTag, RepairCode::MissingArguments];
 
+/// Whether the text between the same tags shows the calls that it stands around.
+pub(crate) fn is_shown(raw: &str, place: Span, before: Span, after: Span) -> bool {
+    enclosure::find(raw, place, &[before], &[after]).is_some()
+}
+
+/// Whether a text holds a control token that no chat template puts around a reply: it may begin reasoning.
+pub(crate) fn has_other_tokens(text: &str) -> bool {
+    enclosure::has_other_tokens(text)
+}
+
 /// Whether a repair of these makes everything outside the move doubtful.
 pub(crate) fn is_fragile<'r>(repairs: impl IntoIterator<Item = &'r Repair>) -> bool {
     repairs.into_iter().any(|repair| FRAGILE.contains(&repair.code))

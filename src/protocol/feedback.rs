@@ -2,8 +2,8 @@
 
 use super::Protocol;
 use super::correction::is_of_form;
-use crate::reply::span;
 use crate::reply::violation::{Violation, sentence};
+use crate::reply::{Code, span};
 
 /// The message that a model gets after a reply that broke the protocol. `raw` is the reply.
 pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> String {
@@ -23,9 +23,11 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
         text.push_str(if certain { "\nWrite it so: " } else { "\nExpected: " });
         text.push_str(expected);
     }
-    if let Some(hint) = &violation.hint {
+    let answer = protocol.answer_hint().filter(|_| violation.code == Code::UnknownTool);
+    let hints: Vec<String> = violation.hint.as_deref().into_iter().chain(answer).map(sentence).collect();
+    if !hints.is_empty() {
         text.push_str("\nHint: ");
-        text.push_str(&sentence(hint));
+        text.push_str(&hints.join(" "));
     }
     text.push_str("\nNothing of it was executed. Reply again with one move.");
     text

@@ -119,6 +119,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The smallest correct form of an answer, for feedback and for the last turn.
     fn answer_form(&self) -> Cow<'static, str>;
 
+    /// How to answer, for a model that called a tool that does not exist: it may have meant to.
+    fn answer_hint(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The smallest correct form of a call.
     fn call_form(&self) -> String;
 

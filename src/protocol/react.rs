@@ -130,6 +130,10 @@ impl Protocol for React {
         }
     }
 
+    fn answer_hint(&self) -> Option<&'static str> {
+        Some(read::ANSWER)
+    }
+
     fn call_form(&self) -> String {
         read::call_form(self.read.repairs).to_owned()
     }

@@ -1,6 +1,6 @@
 //! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
 
-use super::around::member;
+use super::around::{has_other_tokens, member};
 use super::repair_notes::RepairNotes;
 use crate::reply::envelope::reasoning_ends;
 use crate::reply::tag::{Match, Tag, special_token};
@@ -51,7 +51,12 @@ pub(crate) fn leading(text: &str, pieces: &[Span], notes: &mut RepairNotes) -> R
 /// Whether the pieces of text before a payload hold nothing but blanks, control tokens and the opening of its fence.
 pub(crate) fn stands_first(text: &str, pieces: &[Span]) -> bool {
     let mut notes = RepairNotes::new(RepairPolicy::Default);
-    leading(text, pieces, &mut notes).is_ok() && notes.first(RepairCode::ProseStripped).is_none()
+    leading(text, pieces, &mut notes).is_ok()
+        && notes.first(RepairCode::ProseStripped).is_none()
+        && !notes
+            .all()
+            .iter()
+            .any(|repair| repair.code == RepairCode::SpecialTokenStripped && has_other_tokens(repair.span.of(text)))
 }
 
 pub(crate) fn shifted(span: Span, by: usize) -> Span {

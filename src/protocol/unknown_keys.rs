@@ -191,7 +191,7 @@ fn words(key: &str) -> Vec<String> {
 
 /// A key without what spelling changes: case and the marks between words.
 pub(crate) fn plain(key: &str) -> String {
-    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    key.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
 /// Whether a value carries nothing.

@@ -63,6 +63,7 @@ pub(crate) fn mention_truncation(mut fault: BoxedViolation, reason: FinishReason
     if fault.code == Code::Truncated && reason == FinishReason::Length && !fault.message.starts_with("the token limit")
     {
         fault.message = format!("the token limit cut the reply: {}", fault.message);
+        fault.hint = Some("write the reply again, whole and shorter".to_owned());
     }
     if fault.expected.is_none() {
         fault.expected = Some(expected.to_owned());

@@ -4,7 +4,7 @@
 mod code;
 mod reasoning;
 
-pub(crate) use reasoning::{DETAILS, LOOSE, reasoning_ends};
+pub(crate) use reasoning::{DETAILS, LOOSE, reasoning_ends, word_ends};
 
 use super::Span;
 use super::tag::{Match, Tag};

@@ -408,7 +408,7 @@ impl JsonReader {
         let hint = if odd_quote {
             "write the reply again, whole, with each string in straight double quotes"
         } else {
-            "write the reply again, whole and shorter"
+            "write the reply again, whole, with every bracket closed"
         };
         let fault = self.violation(Code::Truncated, message, span).hint(hint);
         Box::new(match self.stack.last() {

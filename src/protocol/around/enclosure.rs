@@ -2,8 +2,9 @@
 
 use super::keys::is_quote;
 use crate::reply::Span;
+use crate::reply::envelope::word_ends;
 use crate::reply::tag::special_token;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Brackets of prose and of programs.
 const BRACKETS: [(char, char); 5] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）'), ('【', '】')];
@@ -83,7 +84,18 @@ fn in_sentence(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Optio
     let number = left.trim_start_matches(|c: char| c.is_ascii_digit());
     let left = if number.len() < left.len() { number.strip_prefix(['.', ')']).unwrap_or(left) } else { left };
     let left = if left.eq_ignore_ascii_case("assistant") { "" } else { left };
-    (says(left) && says(&right)).then(|| around(raw, place))
+    if says(left) && says(&right) {
+        return Some(around(raw, place));
+    }
+    // The sentence before the move goes on behind it, wherever its lines break.
+    let mut rest = joined(raw, after).trim_start().to_owned();
+    rest.truncate(rest.find('\n').unwrap_or(rest.len()));
+    let goes_on =
+        rest.strip_prefix(['.', ',', ';', '!', '?', ')']).is_some_and(|rest| rest.starts_with(' ') && says(rest));
+    let before = joined(raw, before);
+    let open =
+        before.trim_end().chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, ':' | ',' | '-'));
+    (goes_on && open).then(|| around(raw, place))
 }
 
 /// The line of the move.
@@ -139,6 +151,9 @@ fn is_open(text: &str, family: &[char]) -> bool {
     let mut open = false;
     for (at, c) in text.char_indices().filter(|(_, c)| family.contains(c)) {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
+        if open && before == Some('\\') {
+            continue;
+        }
         if apostrophe && in_word(text, at, c) && !is_prefixed(text, at) {
             continue;
         }
@@ -240,6 +255,9 @@ fn in_marks(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
     if comment(&left) && right.contains("-->") {
         return before.last().copied();
     }
+    if ends_reasoning(&right) || in_tokens(&left, &right) || in_signs(&left, &right) {
+        return before.last().copied();
+    }
     let mut open: HashMap<String, usize> = HashMap::new();
     for mark in marks(&left) {
         let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
@@ -256,6 +274,70 @@ fn in_marks(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
         return None;
     }
     before.last().copied()
+}
+
+/// Names of control tokens that chat templates put around every reply.
+const TURNS: [&str; 10] =
+    ["im", "turn", "header", "headerid", "text", "message", "sentence", "response", "solution", "assistant"];
+
+/// Whether a text holds a control token that no chat template puts around a reply.
+pub(super) fn has_other_tokens(text: &str) -> bool {
+    !token_names(text).is_empty()
+}
+
+/// The names of the control tokens of a text, without what says that they begin or end something.
+fn token_names(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut at = 0;
+    while let Some(offset) = text.get(at..).and_then(|rest| rest.find('<')) {
+        at += offset;
+        let rest = text.get(at..).unwrap_or("");
+        let length = special_token(rest).unwrap_or(1);
+        let name = rest.get(1..length).unwrap_or("").to_ascii_lowercase();
+        let words = name.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| !matches!(*word, "" | "begin" | "end" | "start" | "of" | "stop" | "eo" | "bo"));
+        let name: String = words.collect();
+        if !name.is_empty() && !TURNS.contains(&name.as_str()) {
+            names.push(name);
+        }
+        at += length;
+    }
+    names
+}
+
+/// Control tokens of one name on both sides.
+fn in_tokens(left: &str, right: &str) -> bool {
+    let opened: HashSet<String> = token_names(left).into_iter().collect();
+    !opened.is_empty() && token_names(right).iter().any(|name| opened.contains(name))
+}
+
+/// A name behind a sign before the move, and the same with a slash between them behind it: `◇musing▷` and `◇/musing▷`.
+fn in_signs(left: &str, right: &str) -> bool {
+    let closing: HashSet<(char, &str)> = signed(right, true).collect();
+    !closing.is_empty() && signed(left, false).any(|mark| closing.contains(&mark))
+}
+
+/// The names behind signs, or behind a sign and a slash.
+fn signed(text: &str, slash: bool) -> impl Iterator<Item = (char, &str)> {
+    text.char_indices().filter_map(move |(at, sign)| {
+        if sign.is_alphanumeric() || sign.is_whitespace() || PATH_SIGNS.contains(&sign) {
+            return None;
+        }
+        let rest = text.get(at + sign.len_utf8()..)?;
+        let rest = if slash { rest.strip_prefix('/')? } else { rest };
+        let length = rest.char_indices().take(LONGEST_MARK).find(|(_, c)| !c.is_alphanumeric() && *c != '_');
+        let name = rest.get(..length.map_or(rest.len().min(LONGEST_MARK), |(end, _)| end))?;
+        (name.len() >= 2).then_some((sign, name))
+    })
+}
+
+/// Signs before a slash that belong to a path or an address.
+const PATH_SIGNS: [char; 10] = ['/', ':', '.', '~', '"', '\'', '(', ')', '-', '_'];
+
+/// The words with which a model ends its reasoning.
+fn ends_reasoning(right: &str) -> bool {
+    let small = right.to_ascii_lowercase();
+    word_ends().any(|end| small.contains(&end.to_ascii_lowercase()))
 }
 
 /// Text without what stands in angle brackets.

@@ -2,11 +2,15 @@
 //! them in any quoting style.
 
 use crate::reply::Span;
+use std::collections::{HashMap, HashSet};
 
 /// Keys whose names begin lines of prose as well: "Thought: …".
 const LABELS: [&str; 2] = ["thought", "thoughts"];
 /// Characters of a key that are looked for between two quotes.
 const LONGEST_KEY: usize = 200;
+
+/// Names of several words that are looked for.
+const SEVERAL_WORDS: usize = 40;
 
 /// Whether a character opens or closes a quoted text, in any style.
 pub(crate) fn is_quote(c: char) -> bool {
@@ -47,23 +51,42 @@ fn is_name(c: char) -> bool {
 /// The first key of the protocol, or name of an argument, in a piece of text that is no part of the move.
 pub(super) fn find<'a>(raw: &str, piece: Span, keys: &[&'a str], names: &[&'a str]) -> Option<(Span, &'a str)> {
     let text = piece.of(raw);
-    let of_keys = keys.iter().filter_map(|key| Some((first(text, key, is_key)?, *key)));
-    let of_names = names.iter().filter_map(|name| Some((first(text, name, is_argument)?, *name)));
-    let (place, key) = of_keys.chain(of_names).min_by_key(|(place, _)| place.start)?;
-    Some((Span::new(piece.start + place.start, piece.start + place.end), key))
-}
-
-/// The first place where a word stands that `counts`, given the text before it, as written, and after it.
-fn first(text: &str, word: &str, counts: fn(&str, &str, &str, &str) -> bool) -> Option<Span> {
-    let head = word.bytes().next()?;
-    let starts = memchr::memchr2_iter(head.to_ascii_lowercase(), head.to_ascii_uppercase(), text.as_bytes());
-    starts.map(|start| Span::new(start, start + word.len())).find(|span| {
+    let whole = |word: &str| word.chars().all(is_name);
+    let own: HashMap<String, &'a str> = keys.iter().map(|key| (key.to_ascii_lowercase(), *key)).collect();
+    let given: HashSet<&'a str> = names.iter().copied().filter(|name| whole(name)).collect();
+    let mut found = words(text).find_map(|span| {
         let written = span.of(text);
         let (before, after) = (text.get(..span.start).unwrap_or(""), text.get(span.end..).unwrap_or(""));
-        written.eq_ignore_ascii_case(word)
-            && !before.ends_with(is_name)
-            && !after.starts_with(is_name)
-            && counts(before, word, written, after)
+        let key = own.get(&written.to_ascii_lowercase()).filter(|key| is_key(before, key, written, after));
+        let name = given.get(written).filter(|_| is_argument(before, after));
+        Some((span, *key.or(name)?))
+    });
+    // Names of several words are rare.
+    for name in names.iter().filter(|name| !name.is_empty() && !whole(name)).take(SEVERAL_WORDS) {
+        let place = text.match_indices(name).map(|(start, _)| Span::new(start, start + name.len())).find(|span| {
+            let (before, after) = (text.get(..span.start).unwrap_or(""), text.get(span.end..).unwrap_or(""));
+            !before.ends_with(is_name) && !after.starts_with(is_name) && is_argument(before, after)
+        });
+        if let Some(place) = place
+            && found.is_none_or(|(first, _)| place.start < first.start)
+        {
+            found = Some((place, *name));
+        }
+    }
+    found.map(|(place, key)| (Span::new(piece.start + place.start, piece.start + place.end), key))
+}
+
+/// The words of a text.
+fn words(text: &str) -> impl Iterator<Item = Span> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let begin = rest.find(is_name)?;
+        let word = rest.get(begin..)?;
+        let length = word.find(|c| !is_name(c)).unwrap_or(word.len());
+        let span = Span::new(at + begin, at + begin + length);
+        at = span.end;
+        Some(span)
     })
 }
 
@@ -88,8 +111,8 @@ fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
 }
 
 /// The name of an argument with its value.
-fn is_argument(before: &str, name: &str, written: &str, after: &str) -> bool {
-    written == name && separates(quoted(before, after).unwrap_or(after)).is_some()
+fn is_argument(before: &str, after: &str) -> bool {
+    separates(quoted(before, after).unwrap_or(after)).is_some()
 }
 
 /// The length of a member or element that `text` begins with, such as `, "key": 1`, `, {` or `'key' = 1`.

@@ -16,8 +16,8 @@ use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::json::JsonReader;
 use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
 use crate::tool::AnswerType;
+pub(super) use object::{ANSWER, call_form, corrected, finish_form, written_call};
 use object::{DeltaWriter, Object};
-pub(super) use object::{call_form, corrected, finish_form, written_call};
 use std::sync::Arc;
 
 /// Keys that show an object to be a move.

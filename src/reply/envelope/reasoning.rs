@@ -239,6 +239,11 @@ pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static T
     telling.flat_map(|kind| kind.ends.iter().filter(|(_, part)| *part).map(|(end, _)| (&kind.start, end)))
 }
 
+/// The words that end reasoning which begins with words.
+pub(crate) fn word_ends() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().filter(|row| matches!(row.start, Start::Words(_))).flat_map(|row| row.ends.iter().copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{KINDS, Match, ROWS};

@@ -132,7 +132,14 @@ impl JsonReader {
         if says_left_out(body) {
             return Err(self.elided(span));
         }
-        if matches!(self.state, State::FirstKey | State::NextKey | State::FirstElement | State::NextElement) {
+        // Behind the last comma of its line a comment is about the member before it; elsewhere it stands for one.
+        let line = text.get(self.recent.comma.end..span.start).unwrap_or("\n");
+        let in_place = match self.state {
+            State::FirstKey | State::FirstElement => true,
+            State::NextKey | State::NextElement => line.contains('\n'),
+            _ => false,
+        };
+        if in_place {
             self.doubts.elision.get_or_insert(span);
         }
         self.repair(RepairCode::Comment, span)?;

@@ -2,6 +2,7 @@
 
 use super::BlockTags;
 use super::call::{self, Calls};
+use crate::protocol::around;
 use crate::protocol::field_stream::{self, FieldStream, Piece};
 use crate::protocol::following_text;
 use crate::protocol::repair_notes::RepairNotes;
@@ -357,6 +358,12 @@ impl Block {
         let whole = Span::new(first.start, last.end);
         if let Some((_, root)) = self.pieces.roots.iter().find(|(_, root)| following_text::in_quotes(text, *root)) {
             return Err(following_text::quoted(*root));
+        }
+        let (prose, junk) = (self.pieces.prose, self.pieces.junk);
+        if let (Some(before), Some(after)) = (prose, junk)
+            && around::is_shown(text, whole, before, after)
+        {
+            return Err(following_text::quoted(whole));
         }
         if self.value.read == 0
             && arrays == self.pieces.roots.len()

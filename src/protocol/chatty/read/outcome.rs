@@ -81,7 +81,9 @@ impl ChattyDecoder {
         after.extend(gaps(place.end, raw.len(), &holes));
         let code = self.envelope.code(raw.len());
         let outcome = self.calls(raw, notes, discarded, Some(first))?;
-        let shown = code.into_iter().filter(|code| code.end <= place.start).collect();
+        // A fence before the block shows something to the user; code in a line is a part of its sentence.
+        let fence = |code: &Span| code.end <= place.start && code.of(raw).trim_start().starts_with("```");
+        let shown = code.into_iter().filter(fence).collect();
         let text = Around::new(raw, place, before, after).showing(shown);
         text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
         if self.refused {

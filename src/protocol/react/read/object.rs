@@ -52,10 +52,11 @@ fn same(a: &Record, b: &Record) -> bool {
 
 const CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": {"name": "value"}}"#;
 const STRICT_CALL: &str = r#"{"thought": "why", "action": "tool_name", "args": "{\"name\": \"value\"}"}"#;
-const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": "the answer", "task_successful": true}"#;
+const FINISH: &str = r#"{"thought": "why", "action": "FINISH", "final_answer": ..., "task_successful": true}"#;
 
 /// How to answer, for those who call it otherwise.
-const ANSWER: &str = "to answer, write \"action\": \"FINISH\" with 'final_answer' and 'task_successful', and no 'args'";
+pub(in crate::protocol) const ANSWER: &str =
+    "to answer, write \"action\": \"FINISH\" with 'final_answer' and 'task_successful', and no 'args'";
 
 const CALL_FORM: Form = Form {
     name: "a tool call",
@@ -366,8 +367,9 @@ pub(in crate::protocol) fn corrected(
     let known: Vec<&str> = KEYS.iter().copied().chain(["tool", "tool_name", "name", "function"]).collect();
     let action = Value::from(action?.trim());
     let Some(arguments) = read.arguments("args", &known) else {
-        let arguments = Value::Object([("name", Value::from("value"))].into_iter().collect());
-        return Some(Correction::form(written(&[("thought", thought), ("action", action), ("args", arguments)])));
+        let members = written(&[("thought", thought), ("action", action)]);
+        let members = members.trim_end_matches('}');
+        return Some(Correction::form(format!(r#"{members}, "args": {{...}}}}"#)));
     };
     Some(Correction::certain(call_of(thought, action, &Value::Object(arguments), policy)))
 }

@@ -35,7 +35,13 @@ pub(super) static PAYLOAD: PayloadKind = PayloadKind {
 const KEYS: &[&str] = &["type", "value", "route", "payload", "description", "task", "ticket_id"];
 
 /// The smallest correct output, as feedback shows it.
-pub(super) const OUTPUT: &str = r#"<output>{"type": "RETURN", "value": "the result"}</output>"#;
+pub(super) const OUTPUT: &str = r#"<output>{"type": "RETURN", "value": ...}</output>"#;
+
+/// The output that returns a text.
+pub(super) fn returning(text: &str) -> String {
+    let object = written(&[("type", Value::from(Type::Return.keyword())), ("value", Value::from(text))]);
+    format!("<output>{object}</output>")
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
@@ -83,7 +89,7 @@ static RETURN: Form = Form {
     protocol: KEYS,
     arguments: "",
     effect: false,
-    expected: r#"{"type": "RETURN", "value": "the result"}"#,
+    expected: r#"{"type": "RETURN", "value": ...}"#,
 };
 static CALL: Form = Form {
     name: "a CALL",

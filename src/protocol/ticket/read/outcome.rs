@@ -199,7 +199,9 @@ impl TicketDecoder {
             return Box::new(Violation::new(Code::NoOutput, message).at(span).expected(FORM));
         }
         let message = "expected one JSON object in the output section: got only text";
-        Box::new(Violation::new(Code::NoAction, message).at(span).expected(FORM))
+        let text = raw.get(output.end..end.start).unwrap_or("").trim();
+        let hint = "if it is the answer, return it; else write the move";
+        Box::new(Violation::new(Code::NoAction, message).at(span).expected(decision::returning(text)).hint(hint))
     }
 }
 
