@@ -107,7 +107,7 @@ fn messages(protocol: &dyn Protocol, tools: &ToolSet, steps: Vec<Step>, tickets:
                 entries.push(MessageEntry::Reminder(reminder.to_owned()));
             }
             let (tickets, listed): (_, &[TicketId]) = if called { (tickets, &[TicketId(1)]) } else { (&none, &[]) };
-            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
+            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, framed: true, listed: Some(listed) };
             Message::new(Role::User, protocol.message(&entries, outcomes))
         }
     };

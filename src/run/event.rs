@@ -15,7 +15,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// The version of the records that this build writes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
 pub(super) const FILLED: u32 = 3;
@@ -25,6 +25,9 @@ pub(super) const COUNTED: u32 = 4;
 
 /// The first version in which a message of the user lets calls be made again that were refused.
 pub(super) const AGAIN: u32 = 8;
+
+/// The first version whose messages keep each result in a frame that its text can't end.
+pub(super) const FRAMED: u32 = 9;
 
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]

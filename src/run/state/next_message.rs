@@ -42,6 +42,7 @@ impl RunState {
             let outcomes = Outcomes {
                 tickets: &self.tickets,
                 result_bytes: self.result_bytes,
+                framed: self.framed,
                 listed: self.last_turn.is_none().then_some(&listed),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
