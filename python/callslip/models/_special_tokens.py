@@ -6,7 +6,7 @@ These libraries render the chat template and look for special tokens in all of i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from callslip.models._gguf_tokens import HTML_TAG, read_special_tokens
@@ -19,9 +19,12 @@ def tokenizer_marks(tokenizer: object) -> frozenset[str]:
     special = getattr(tokenizer, "all_special_tokens", None)
     added = getattr(tokenizer, "get_added_vocab", None)
     vocabulary = added() if callable(added) else None
-    return _marks(
-        [*(special if _is_list(special) else ()), *(vocabulary if _is_dict(vocabulary) else ())]
-    )
+    texts: list[object] = []
+    if isinstance(special, Sequence) and not isinstance(special, str):
+        texts += special
+    if isinstance(vocabulary, Mapping):
+        texts += vocabulary
+    return _marks(texts)
 
 
 def llama_marks(llama: Any) -> frozenset[str]:
@@ -43,14 +46,6 @@ def llama_marks(llama: Any) -> frozenset[str]:
 def _marks(texts: Iterable[object]) -> frozenset[str]:
     # What is blank, or one character, is no mark of a turn.
     return frozenset(text for text in texts if isinstance(text, str) and len(text.strip()) > 1)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _is_dict(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def without_marks(turns: list[dict[str, Any]], marks: frozenset[str]) -> list[dict[str, Any]]:
