@@ -4,7 +4,7 @@ pub mod read;
 pub(super) mod typed;
 
 use super::example::{ExampleCall, Examples, Step};
-use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
+use super::message_entry::{MessageEntry, Outcomes, REPETITION, ends_line, quote, repetition};
 use super::prompt::{self, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
@@ -353,9 +353,11 @@ impl Chatty {
             Results::Json => row(ticket, outcome, times, outcomes),
             Results::Lines => {
                 let text = outcomes.text(ticket, outcome);
+                let text =
+                    if outcomes.framed && looks_like_frame(&text) { as_json(&text).into() } else { on_one_line(text) };
                 let mut text = match outcome {
-                    Outcome::Ok(_) => on_one_line(text).into_owned(),
-                    _ => format!("error: {}", on_one_line(text)),
+                    Outcome::Ok(_) => text.into_owned(),
+                    _ => format!("error: {text}"),
                 };
                 if let Some(note) = repetition(times) {
                     // Writing into a string has no failing case.
@@ -380,14 +382,21 @@ fn line(ticket: &Ticket, text: &str) -> String {
 
 /// Text with line breaks as a JSON string: what a tool returns must not look like another call's result.
 fn on_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.contains(|mark: char| mark.is_control() || matches!(mark, '\u{2028}' | '\u{2029}')) {
-        return quote(&text)
-            .replace('\u{2028}', "\\u2028")
-            .replace('\u{2029}', "\\u2029")
-            .replace('\u{85}', "\\u0085")
-            .into();
+    if text.contains(|mark: char| mark.is_control() || ends_line(mark)) {
+        return as_json(&text).into();
     }
     text
+}
+
+/// Text as a JSON string without anything that ends a line.
+fn as_json(text: &str) -> String {
+    quote(text).replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029").replace('\u{85}', "\\u0085")
+}
+
+/// Whether text on one line could be taken for text that is written as JSON, or for a note beside a result.
+fn looks_like_frame(text: &str) -> bool {
+    (text.starts_with('"') && serde_json::from_str::<String>(text).is_ok())
+        || text.contains(&format!("(note: {REPETITION}"))
 }
 
 /// A result as one object of an array.
@@ -397,7 +406,10 @@ fn row(ticket: &Ticket, outcome: &Outcome, times: u32, outcomes: Outcomes<'_>) -
     // Writing into a string has no failing case.
     let _ = match outcome {
         Outcome::Ok(json) => write!(row, r#""status": "ok", "result": {}"#, outcomes.json(ticket, json.get())),
-        other => write!(row, r#""status": "error", "error": {}"#, quote(&outcomes.text(ticket, other))),
+        other => {
+            let text = quote(&outcomes.text(ticket, other));
+            write!(row, r#""status": "error", "error": {}"#, outcomes.on_one_line(text.into()))
+        }
     };
     if let Some(note) = repetition(times) {
         let _ = write!(row, r#", "note": {}"#, quote(&note));

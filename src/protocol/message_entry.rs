@@ -44,6 +44,8 @@ pub struct Outcomes<'a> {
     pub tickets: &'a TicketList,
     /// Bytes of one result that are shown; longer ones are cut with a visible mark.
     pub result_bytes: usize,
+    /// Whether the text of a result is kept from looking like what is around it. Older runs go on as they began.
+    pub framed: bool,
     /// Those that the message lists, oldest first; all others are completed. `None` lists them all (ticket).
     pub listed: Option<&'a [TicketId]>,
     /// The run's own task in a few words, which is in the list as well (ticket).
@@ -66,12 +68,22 @@ impl<'a> Outcomes<'a> {
         Some((ticket, ticket.outcome.as_ref()?))
     }
 
-    /// A result as text: a string as it is, anything else as compact JSON, cut where it is too long.
+    /// A result as text, with the mark if it was cut.
     pub(super) fn text(&self, ticket: &'a Ticket, outcome: &'a Outcome) -> Cow<'a, str> {
+        match self.shown(ticket, outcome) {
+            (text, None) => text,
+            (text, Some(mark)) => Cow::Owned(format!("{text}\n{mark}")),
+        }
+    }
+
+    /// A result as text (a string as it is, anything else as compact JSON), and the mark if it was cut because it is
+    /// too long.
+    pub(super) fn shown(&self, ticket: &'a Ticket, outcome: &'a Outcome) -> (Cow<'a, str>, Option<String>) {
         let whole = match outcome {
-            Outcome::Ok(json) if json.get().starts_with('"') => {
-                serde_json::from_str::<String>(json.get()).map_or(Cow::Borrowed(json.get()), Cow::Owned)
-            }
+            Outcome::Ok(json) => match serde_json::from_str::<String>(json.get()) {
+                Ok(text) => Cow::Owned(text),
+                Err(_) => self.on_one_line(json.get().into()),
+            },
             other => Cow::Borrowed(other.text()),
         };
         self.truncate(whole, ticket.id)
@@ -79,36 +91,70 @@ impl<'a> Outcomes<'a> {
 
     /// A result as JSON; one that is too long becomes a JSON string of its beginning.
     pub(super) fn json(&self, ticket: &'a Ticket, json: &'a str) -> Cow<'a, str> {
-        if json.len() <= self.result_bytes {
-            return Cow::Borrowed(json);
+        match self.truncate(self.on_one_line(json.into()), ticket.id) {
+            (json, None) => json,
+            (start, Some(mark)) => self.on_one_line(quote(&format!("{start}\n{mark}")).into()),
         }
-        Cow::Owned(quote(&self.truncate(Cow::Borrowed(json), ticket.id)))
     }
 
-    fn truncate(&self, whole: Cow<'a, str>, id: TicketId) -> Cow<'a, str> {
+    /// The same JSON without the characters in its strings that end a line for some readers.
+    pub(super) fn on_one_line<'b>(&self, json: Cow<'b, str>) -> Cow<'b, str> {
+        if !self.framed || !json.contains(LATE_LINE_ENDS) {
+            return json;
+        }
+        let escaped = LATE_LINE_ENDS
+            .iter()
+            .fold(json.into_owned(), |json, mark| json.replace(*mark, &format!("\\u{:04x}", u32::from(*mark))));
+        Cow::Owned(escaped)
+    }
+
+    fn truncate(&self, whole: Cow<'a, str>, id: TicketId) -> (Cow<'a, str>, Option<String>) {
         if whole.len() <= self.result_bytes {
-            return whole;
+            return (whole, None);
         }
         let mut end = self.result_bytes;
         while !whole.is_char_boundary(end) {
             end -= 1;
         }
-        let shown = whole.get(..end).unwrap_or("");
-        Cow::Owned(format!(
-            "{shown}\n[cut: {end} of {} bytes are shown; ticket {id} keeps the whole result]",
-            whole.len()
-        ))
+        let mark = format!("[cut: {end} of {} bytes are shown; ticket {id} keeps the whole result]", whole.len());
+        (whole.get(..end).unwrap_or("").to_owned().into(), Some(mark))
     }
 }
 
+/// What begins each line but the first of a result with several (react).
+const INDENT: &str = "  ";
+
+/// Whether some reader takes the text after this character for another line.
+pub(super) fn ends_line(mark: char) -> bool {
+    matches!(mark, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Text in which all lines but the first are indented, so that none of them looks like a line of the message. Without the
+/// indents it is the text again.
+pub(super) fn indented(text: &str) -> Cow<'_, str> {
+    if !text.contains(ends_line) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    while let Some(mark) = rest.next() {
+        out.push(mark);
+        if ends_line(mark) && (mark != '\r' || rest.peek() != Some(&'\n')) {
+            out.push_str(INDENT);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Characters that end a line for some readers, and that JSON does not escape.
+const LATE_LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// The beginning of the note that stands beside a result.
+pub(super) const REPETITION: &str = "this is the same call with the same result as before";
+
 /// The note beside a result that the same call has given before.
 pub(super) fn repetition(times: u32) -> Option<String> {
-    (times > 1).then(|| {
-        format!(
-            "this is the same call with the same result as before ({times} times now): calling it again will not \
-             change the result"
-        )
-    })
+    (times > 1).then(|| format!("{REPETITION} ({times} times now): calling it again will not change the result"))
 }
 
 /// JSON text of a string.

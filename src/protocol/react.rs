@@ -3,7 +3,7 @@
 pub mod read;
 
 use super::example::{ExampleCall, Examples, Step};
-use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
+use super::message_entry::{MessageEntry, Outcomes, ends_line, indented, quote, repetition};
 use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
@@ -225,9 +225,17 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
         | MessageEntry::LastTurn(text) => text.clone(),
         MessageEntry::Result { ticket, times } => {
             let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };
-            let mut text = format!("Observation: {}", outcomes.text(ticket, outcome));
+            let (shown, cut) = outcomes.shown(ticket, outcome);
+            let mut text = "Observation: ".to_owned();
+            text.push_str(&if outcomes.framed { indented(&shown) } else { Cow::Borrowed(&*shown) });
+            let several = outcomes.framed && (cut.is_some() || shown.contains(ends_line));
+            if let Some(cut) = cut {
+                text.push('\n');
+                text.push_str(&cut);
+            }
             if matches!(outcome, crate::ticket::Outcome::Error { transient: false, .. }) {
-                text.push_str(" Check the arguments before you go on; the same call is not run a second time.");
+                text.push(if several { '\n' } else { ' ' });
+                text.push_str("Check the arguments before you go on; the same call is not run a second time.");
             }
             if let Some(note) = repetition(*times) {
                 text.push_str("\nNote: ");

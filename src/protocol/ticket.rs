@@ -188,7 +188,7 @@ impl Protocol for Ticket {
                 tickets.to_json_of(outcomes.own_task, listed)
             }
         };
-        parts.push(format!("Tickets:\n{rows}"));
+        parts.push(format!("Tickets:\n{}", outcomes.on_one_line(rows.into())));
         parts.join("\n\n")
     }
 
@@ -331,6 +331,9 @@ fn loaded(id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
     let (ticket, outcome) = outcomes.get(id)?;
     Some(match outcome {
         Outcome::Ok(json) => outcomes.json(ticket, json.get()).into_owned(),
-        other => serde_json::json!({ "error": outcomes.text(ticket, other) }).to_string(),
+        other => {
+            let error = serde_json::json!({ "error": outcomes.text(ticket, other) }).to_string();
+            outcomes.on_one_line(error.into()).into_owned()
+        }
     })
 }

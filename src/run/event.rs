@@ -35,6 +35,9 @@ pub(super) const WHOLE_VALUES: u32 = 9;
 /// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
 pub(super) const REREAD: u32 = 9;
 
+/// The first version whose messages keep each result in a frame that its text can't end.
+pub(super) const FRAMED: u32 = 9;
+
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]

@@ -96,6 +96,9 @@ pub struct Ending {
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact, which stands by its name in the log")]
 pub struct RunState {
     result_bytes: usize,
+    /// Whether results stand in frames. Runs begun before version 9 are told them as they began.
+    #[serde(default, skip_serializing_if = "is_false")]
+    framed: bool,
     /// What each task ends with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reminder: Option<Arc<str>>,

@@ -11,6 +11,7 @@ from callslip.models._fields import first_field
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._part_shapes import CHAT_IMAGE, Shapes, sent_messages, text_block
 from callslip.models._reply import Messages, ModelReply, open_result
+from callslip.models._special_tokens import llama_marks, tokenizer_marks, without_marks
 
 __all__ = ["LlamaModel", "PipelineModel", "VllmModel"]
 
@@ -29,7 +30,8 @@ class PipelineModel(ClientModel):
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
         pipe = self._client
-        turns = [dict(message) for message in messages]
+        marks = tokenizer_marks(pipe.tokenizer)
+        turns = without_marks([dict(message) for message in messages], marks)
         if "stop_strings" in request:
             request["tokenizer"] = pipe.tokenizer
         reply = open_result(pipe(turns, return_full_text=False, **request))
@@ -69,6 +71,8 @@ class VllmModel(ClientModel):
         request.setdefault("max_tokens", None)
         params = importlib.import_module("vllm").SamplingParams(**request)
         turns = sent_messages(messages, self._SHAPES, text_block)
+        if callable(tokenizer := getattr(self._client, "get_tokenizer", None)):
+            turns = without_marks(turns, tokenizer_marks(tokenizer()))
         return self._client.chat(turns, sampling_params=params, **{"use_tqdm": False, **named})
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
@@ -88,6 +92,7 @@ class LlamaModel(ClientModel):
 
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)
+        self._marks: frozenset[str] | None = None
         size = getattr(client, "n_ctx", None)
         if self.context is None and callable(size):
             known = size()
@@ -98,7 +103,9 @@ class LlamaModel(ClientModel):
         return len(self._client.tokenize(text.encode("utf-8", "replace"), add_bos=False))
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
-        turns = sent_messages(messages, self._SHAPES, text_block)
+        if self._marks is None:
+            self._marks = llama_marks(self._client)
+        turns = without_marks(sent_messages(messages, self._SHAPES, text_block), self._marks)
         create = self._client.create_chat_completion
         return create(messages=turns, stream=self._stream, **request)
 

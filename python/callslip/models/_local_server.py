@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 import sys
+import weakref
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 
 from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
+from callslip.models._local_prompt import PromptWriter
 
 __all__ = ["Server", "engine_version", "find_weights"]
 
@@ -132,6 +134,8 @@ class Server:
         address = urlsplit(self._native.listening_address)
         self._host, self._port = str(address.hostname), int(address.port or 0)
         self.url = f"http://{self._host}:{self._port}"
+        # Without a circle, so that a server that nobody has any more ends at once.
+        self.prompts = PromptWriter(weakref.proxy(self), gguf)
 
     def close(self) -> None:
         """Stop the server and free the model; open streams end with an error.
@@ -156,15 +160,15 @@ class Server:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._native))
             self._native = None
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Post `body` as JSON and return the JSON object that comes back.
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Post `body` as JSON, or just get, and return the JSON object that comes back.
 
         Raises:
             ModelError: The server refused the request or is gone.
         """
         connection = self._connect()
         try:
-            reply = self._post(connection, path, body)
+            reply = self._request(connection, path, body)
             answer: dict[str, Any] = json.loads(reply.read())
         except (OSError, http.client.HTTPException) as error:
             raise self._gone(error) from error
@@ -187,7 +191,7 @@ class Server:
         try:
             # `return_progress` matters: without it the server notices a closed
             # connection only once the whole prompt has been read.
-            reply = self._post(
+            reply = self._request(
                 connection, "/completion", {**body, "stream": True, "return_progress": True}
             )
             while line := reply.readline():
@@ -211,11 +215,14 @@ class Server:
     def _connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self._host, self._port)
 
-    def _post(
-        self, connection: http.client.HTTPConnection, path: str, body: Mapping[str, Any]
+    def _request(
+        self, connection: http.client.HTTPConnection, path: str, body: Mapping[str, Any] | None
     ) -> http.client.HTTPResponse:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
-        connection.request("POST", path, json.dumps(body).encode(), headers)
+        if body is None:
+            connection.request("GET", path, headers=headers)
+        else:
+            connection.request("POST", path, json.dumps(body).encode(), headers)
         reply = connection.getresponse()
         if reply.status != 200:
             text = reply.read().decode("utf-8", "replace")

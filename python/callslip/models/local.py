@@ -24,6 +24,7 @@ from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
+from callslip.models._local_prompt import Prompt, cache_text, common_start
 from callslip.models._local_server import Server, engine_version, find_weights
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._real_models import check_real_models
@@ -131,7 +132,7 @@ class LocalModel:
         self._server: Server | None = None
         self._states: StateFiles | None = None
         # System prompts by their rendered prefix; those the server has read, and the last of them.
-        self._prefixes: dict[str, str] = {}
+        self._prefixes: dict[str, Prompt] = {}
         self._read: set[str] = set()
         self._last: str | None = None
 
@@ -172,9 +173,8 @@ class LocalModel:
         gbnf = _gbnf(grammar)
         server = self._start()
         read_now = yield from self._read_prefix(server, messages)
-        prompt = server.ask("/apply-template", {"messages": list(messages)})["prompt"]
         body: dict[str, Any] = {
-            "prompt": prompt,
+            "prompt": server.prompts.write(messages),
             "cache_prompt": True,
             "n_predict": self._max_tokens if max_tokens is None else max_tokens,
             "temperature": self._temperature,
@@ -212,7 +212,8 @@ class LocalModel:
             ModelError: The extra or the weights are not installed.
         """
         check_text("text", text)
-        return len(self._start().ask("/tokenize", {"content": text})["tokens"])
+        body = {"content": text, "parse_special": False}
+        return len(self._start().ask("/tokenize", body)["tokens"])
 
     @property
     def base_url(self) -> str:
@@ -288,7 +289,7 @@ class LocalModel:
         prefix = self._prefix(server, messages)
         if self._states is None or not prefix:
             return 0
-        states, key = self._states, self._states.key(prefix)
+        states, key = self._states, self._states.key(cache_text(prefix))
         if key in self._read:
             self._last = key
             return 0
@@ -331,8 +332,8 @@ class LocalModel:
         self._read.add(key)
         return True
 
-    def _prefix(self, server: Server, messages: Sequence[Mapping[str, str]]) -> str:
-        """Return the rendered prompt up to the first user message; else an empty text."""
+    def _prefix(self, server: Server, messages: Sequence[Mapping[str, str]]) -> Prompt:
+        """Return the prompt up to the first user message; else an empty text."""
         system = "".join(
             message["content"] for message in messages[:1] if message["role"] == "system"
         )
@@ -342,14 +343,11 @@ class LocalModel:
             if len(self._prefixes) >= 64:
                 self._prefixes.clear()
             # The common start of two prompts with different user messages, for any template.
-            rendered = [
-                server.ask(
-                    "/apply-template",
-                    {"messages": [messages[0], {"role": "user", "content": word}]},
-                )["prompt"]
+            prompts = [
+                server.prompts.write([messages[0], {"role": "user", "content": word}])
                 for word in ("A", "b")
             ]
-            self._prefixes[system] = _common_start(*rendered)
+            self._prefixes[system] = common_start(*prompts)
         return self._prefixes[system]
 
 
@@ -359,11 +357,6 @@ def _gbnf(grammar: object) -> str | None:
         check_text("grammar", text)
         return str(text)
     return None
-
-
-def _common_start(one: str, other: str) -> str:
-    pairs = zip(one, other, strict=False)
-    return one[: next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))]
 
 
 _live: weakref.WeakSet[LocalModel] = weakref.WeakSet()

@@ -7,7 +7,7 @@ use crate::protocol::{
     Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, own_task, unknown_keys,
 };
 use crate::reply::Value;
-use crate::run::event::{AGAIN, Event, FailedCall, Note, OWN_TICKET, Opened, Start, Usage};
+use crate::run::event::{AGAIN, Event, FRAMED, FailedCall, Note, OWN_TICKET, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::repetition;
@@ -311,6 +311,7 @@ impl RunState {
         let setup = start.own_setup();
         self.result_bytes = setup.limits.result_bytes;
         self.repetition.per_message = start.version >= AGAIN;
+        self.framed = start.version >= FRAMED;
         self.messages.push(Message::new(Role::System, Arc::clone(&setup.prompt)));
         self.messages.extend_from_slice(&setup.examples);
         self.messages.extend_from_slice(&start.messages);

@@ -42,6 +42,7 @@ impl RunState {
             let outcomes = Outcomes {
                 tickets: &self.tickets,
                 result_bytes: self.result_bytes,
+                framed: self.framed,
                 listed: self.last_turn.is_none().then_some(&listed),
                 own_task: self.own_task.as_deref(),
             };

@@ -276,6 +276,21 @@ def test_system_prompt_comes_from_disk_in_another_process(tmp_path: Path) -> Non
     assert run(LONG)["cached_tokens"] == 0
 
 
+def test_a_system_prompt_with_special_tokens_in_it_is_kept_on_disk(tmp_path: Path) -> None:
+    system = "<|im_end|> " + "Say nothing that is not asked for. " * 12
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": "Hi."}]
+    ends: list[tuple[str, int]] = []
+    for _ in range(2):
+        with LocalModel(context=256, max_tokens=3, cache_dir=tmp_path) as model:
+            text, end = read(model(messages))
+            assert end.usage is not None
+            ends.append((text, end.usage["cached_tokens"]))
+    (cold, none), (warm, cached) = ends
+    assert cold == warm != ""
+    assert none == 0
+    assert cached > 64
+
+
 EXIT = """
 import sys
 from callslip.models.local import LocalModel
