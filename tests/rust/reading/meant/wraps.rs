@@ -77,7 +77,7 @@ fn a_move_inside_quotes_brackets_or_a_sentence_is_not_made() {
             _ => {
                 let [before, after] = bare_tags(protocol);
                 let payload = meant.payload(style);
-                let line = if dice.one_in(3) { "\n" } else { "" };
+                let line = if protocol != "react" && dice.one_in(3) { "\n" } else { "" };
                 in_a_sentence(&format!("{before}{line}{payload}{line}{after}"), dice)
             }
         };
