@@ -87,6 +87,20 @@ test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# A proptest that names no number of cases tries 256.
+.PHONY: seeds
+seeds: CASES = $(if $(filter command line environment,$(origin N)),$(N),2000)
+seeds: dev ## Try N=2000 new random cases per generator, with a seed that is printed (SEED=… repeats it)
+	@seed=$${SEED:-$$($(PYTHON) -c 'import secrets; print(secrets.randbits(40))')}; \
+	again="make seeds N=$(CASES) SEED=$$seed"; \
+	echo "== $$again"; \
+	export CALLSLIP_CASES=$(CASES) PROPTEST_CASES=$$((($(CASES) * 256 + 1999) / 2000)); \
+	export PROPTEST_RNG_SEED=$$seed CALLSLIP_FLEET_SEED=$$seed; \
+	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) $(NO_PYTHON); rust=$$?; \
+	$(PY) -m pytest -n auto --dist worksteal -m "hypothesis or random_cases" -o timeout=0 -o faulthandler_timeout=0 \
+	  --hypothesis-seed=$$seed $(ARGS); python=$$?; \
+	[ $$rust = 0 ] && [ $$python = 0 ] || { echo "== to repeat this: $$again" >&2; exit 1; }
+
 .PHONY: test-shared
 test-shared: export CALLSLIP_SHARED = $(abspath $(SHARED))
 test-shared: dev ## Try other people's replies, prompts and scripts in SHARED=../shared, if it is there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
@@ -134,20 +135,48 @@ def checked_task_check(check: TaskCheck | None) -> TaskCheck | None:
     return check
 
 
-def check_template(protocol: Protocol, setup: RunSetup, *, delegate: bool) -> None:
-    """Raise `TemplateError` if the user's template teaches a tool that is not offered."""
+# The tools by which a run gives tasks away, and the protocol that has each.
+_DELEGATION = {"spawn_agent": "chatty", "wait_for_agents": "chatty", "delegate_task": "react"}
+_DELEGATE_MOVE = re.compile(r"""["'`]DELEGATE["'`]""")
+
+
+def check_template(
+    protocol: Protocol, setup: RunSetup, *, delegate: bool, depth: int | None
+) -> None:
+    """Raise `TemplateError` if the user's template teaches a move that is not offered.
+
+    Args:
+        protocol: The protocol.
+        setup: The tools of the agent's runs.
+        delegate: Whether the agent was made with `delegate=True`.
+        depth: Its limit `depth`.
+    """
     if not protocol._has_own_template:
         return
-    options = {"execute_python_code": "python=True"}
-    # With depth=0 the option may have been passed, and has no effect.
-    if not delegate:
-        options["spawn_agent"] = "delegate=True"
-    prompt = setup.prompt_with("")
-    for name, option in options.items():
-        if name in prompt and name not in setup.toolbox.names:
+    # Without the tools: what their descriptions say is no concern of the template.
+    template = protocol.system_prompt()
+    delegates = delegate and depth != 0
+    missing = [
+        "delegate=True" if not delegate else "",
+        "Limits(depth=1) or more" if depth == 0 else "",
+    ]
+    delegation = "pass " + " and ".join(filter(None, missing))
+    advice = {"execute_python_code": "pass python=True"}
+    for name, owner in _DELEGATION.items():
+        if owner != protocol.name:
+            advice[name] = f"only the {owner} protocol has it"
+        elif not delegates:
+            advice[name] = delegation
+    for name, words in advice.items():
+        if name in template and name not in setup.toolbox.names:
             raise TemplateError(
-                f"the template teaches '{name}', which this agent does not offer: pass {option}"
+                f"the template teaches '{name}', which this agent does not offer: {words}"
             )
+    if protocol.name == "ticket" and not delegates and _DELEGATE_MOVE.search(template):
+        raise TemplateError(
+            f"the template teaches 'DELEGATE', which this agent does not offer: {delegation}, or "
+            "write {{delegate}} in its place"
+        )
 
 
 def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summarize | None:

@@ -187,7 +187,7 @@ class Agent(AgentRuns[AnswerT]):
         check_tool_names(self.protocol, self._tools)
         self._options = accepted_options(self._model, self._requested)
         self.system_prompt: str = self._setup.system_prompt
-        check_template(self.protocol, self._setup, delegate=delegate)
+        check_template(self.protocol, self._setup, delegate=delegate, depth=self.limits.depth)
         self.store: TicketStore | None = store_of(store)
         # What was opened or read is shared with agents like this one.
         own = {"tools": self._tools, "store": self.store, "python": self.python or False}

@@ -208,6 +208,7 @@ class Protocol(ABC):
         *,
         finish_reason: Literal["stop", "length"] | None = None,
         limits: Limits | None = None,
+        tools: Tools = (),
     ) -> Reply:
         """Read one whole reply. The names of its tools and tickets are not checked.
 
@@ -217,16 +218,23 @@ class Protocol(ABC):
                 off by the token limit.
             limits: The limits for the size of the reply and of its JSON; the other limits have no
                 effect here.
+            tools: The tools of the run. An answer in plain text that ends with a call of one of
+                them, in whatever form, is the violation `untagged_tool_call` (chatty).
         """
-        return self.native.parse(text, finish_reason, limits._to_json() if limits else None)
+        limited = limits._to_json() if limits else None
+        return self.native.parse(text, finish_reason, limited, self._known(tools))
 
-    def reader(self, *, limits: Limits | None = None) -> Reader:
+    def reader(self, *, limits: Limits | None = None, tools: Tools = ()) -> Reader:
         """Return a reader for one reply that arrives in chunks.
 
         Args:
             limits: As for `parse`.
+            tools: As for `parse`.
         """
-        return self.native.reader(limits._to_json() if limits else None)
+        return self.native.reader(limits._to_json() if limits else None, self._known(tools))
+
+    def _known(self, tools: Tools) -> ToolSet | None:
+        return self._tool_set(tools, delegate=False) if tools else None
 
     def lint(
         self, tools: Tools = (), *, messages: Sequence[Mapping[str, str]] | None = None
@@ -258,7 +266,7 @@ class Protocol(ABC):
         for position, message in enumerate(messages):
             if message["role"] == "assistant":
                 text = message["content"]
-                reply = whole.native.parse(text, None, None)
+                reply = whole.native.parse(text, None, None, tool_set)
                 problem = self._call_problem(tool_set, reply.move)
                 examples.append(Example(1, text, reply, message=position, problem=problem))
         return [one for one in examples if _teaches_wrong(one)]

@@ -94,7 +94,7 @@ names! {
         UnknownArgument = "unknown_argument",
         /// An argument has the wrong type or value.
         InvalidArgument = "invalid_argument",
-        /// A `$call_id` refers to its own or a later call, or to no agent where one is waited for.
+        /// A `$call_id` refers to its own or a later call, stands in a text, or names no agent where one is waited for.
         BadReference = "bad_reference",
         /// Agents are waited for before the last call of the block.
         WaitNotLast = "wait_not_last",
@@ -106,6 +106,8 @@ names! {
         // Tickets.
         /// The run has no ticket with this id.
         UnknownTicket = "unknown_ticket",
+        /// The ticket is the run's own task, whose result is what the run returns.
+        OwnTicket = "own_ticket",
         /// The ticket is still in progress.
         TicketInProgress = "ticket_in_progress",
 

@@ -135,24 +135,22 @@ impl<'a> Around<'a> {
             return Ok(());
         };
         let Some(other) = self.pieces().find_map(|piece| self.text_in(piece, end)) else { return Ok(()) };
-        let (kind, message, hint) = match code {
+        let (message, hint) = match code {
             RepairCode::MissingArguments => (
-                Code::MissingField,
                 "expected the arguments of the call inside it: got none, and text outside it",
                 "put the arguments into the call, and write nothing around it",
             ),
-            RepairCode::MissingCloseTag => (
-                Code::Truncated,
-                "expected the end tag of the move: got none, and text around it",
-                "end the move with its tag",
-            ),
+            RepairCode::MissingCloseTag => {
+                ("expected the end tag of the move: got none, and text around it", "end the move with its tag")
+            }
             _ => (
-                Code::UnbalancedBrackets,
                 "expected the closing brackets of the move: got none, and text around it",
                 "close every bracket, escape every quote inside a text with a backslash, and write nothing around the move",
             ),
         };
-        Err(Box::new(Violation::new(kind, message).at(other).related(place, "it is missing here").hint(hint)))
+        Err(Box::new(
+            Violation::new(Code::ExtraData, message).at(other).related(place, "it is missing here").hint(hint),
+        ))
     }
 
     /// The text in a piece that is no fence, no control token and no beginning of the end tag.

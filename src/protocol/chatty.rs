@@ -5,9 +5,9 @@ pub(super) mod typed;
 
 use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
-use super::prompt::{Placeholder, Style, render};
+use super::prompt::{self, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
-use super::{Code, Correction, Violation, correction, published};
+use super::{Code, Correction, Violation, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -117,6 +117,13 @@ impl Protocol for Chatty {
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
         let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        if let Some((written, at)) = lint::other_tag(template, (&self.tags.start, &self.tags.end)) {
+            return Err(TemplateError::OtherTag {
+                written: written.to_owned(),
+                line: prompt::line_of(template, at),
+                own: format!("{} and {}", self.tags.start, self.tags.end),
+            });
+        }
         let tagged = |section: &str| {
             section.replace("{TOOL_TAG_START}", &self.tags.start).replace("{TOOL_TAG_END}", &self.tags.end)
         };
@@ -156,6 +163,10 @@ impl Protocol for Chatty {
 
     fn pair_example(&self, calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
         Some(self.example_of(calls))
+    }
+
+    fn answers_in_text(&self) -> bool {
+        self.typed().is_none()
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
@@ -207,11 +218,6 @@ impl Protocol for Chatty {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        if let Some(first) = correction::first_move(violation, raw).filter(|first| first.starts_with(&self.tags.start))
-        {
-            let end = if first.ends_with(&self.tags.end) { "" } else { &self.tags.end };
-            return Some(Correction::certain(format!("{first}{end}")));
-        }
         if violation.code == Code::WrongTag {
             let own = self.own();
             if let Some(calls) = published::calls(self.host(), self.read, &self.reasoning_tags, raw, own) {
@@ -316,6 +322,8 @@ impl Chatty {
             answers: self.typed().is_none(),
             own_tag: Some(self.tags.start.clone()),
             tags: None,
+            takes_text: false,
+            says_success: false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::unknown_keys::{self, Carries};
 use crate::reply::json::{JsonReader, Progress, Settings};
-use crate::reply::{Code, Object, ReadLimits, RepairPolicy, Value, Violation};
+use crate::reply::{Code, Object, ReadLimits, RepairPolicy, Value};
 
 /// What a model writes for the keyword of a final answer.
 const ANSWERS: &[&str] = &[
@@ -48,7 +48,8 @@ impl Correction {
     }
 }
 
-/// Violations about the form of the move, which a corrected one shows; the others are about its tool or ticket.
+/// Violations about the form of the move, which a corrected one shows; the others are about its tool or ticket, or it is
+/// not certain that the move was meant, or which of them, or that all of it was read: a model that copies would make it.
 const OF_FORM: &[Code] = &[
     Code::Truncated,
     Code::UnescapedQuote,
@@ -61,14 +62,11 @@ const OF_FORM: &[Code] = &[
     Code::AmbiguousEscape,
     Code::ElidedContent,
     Code::DuplicateKey,
-    Code::ExtraData,
     Code::InvalidJson,
     Code::WrongTag,
     Code::UntaggedToolCall,
     Code::FencedToolCall,
-    Code::MultipleActions,
     Code::BothActionAndFinal,
-    Code::QuotedMove,
     Code::NoAction,
     Code::MissingField,
     Code::UnknownKey,
@@ -139,6 +137,9 @@ impl Salvaged {
             if own || unknown_keys::is_empty(value) || unknown_keys::is_remark(name) {
                 continue;
             }
+            if unknown_keys::carries(name, value, true) == Carries::Condition {
+                return None;
+            }
             match (unknown_keys::carries(name, &Value::Null, false), unknown_keys::decoded(value).into_owned()) {
                 (Carries::Arguments, Value::Object(object)) => {
                     for (name, value) in object {
@@ -157,13 +158,6 @@ pub(crate) fn written(members: &[(&str, Value)]) -> String {
     let members: Vec<String> =
         members.iter().map(|(key, value)| format!("{}: {}", Value::from(*key).to_json(), value.to_json())).collect();
     format!("{{{}}}", members.join(", "))
-}
-
-/// The first of two moves, as the model wrote it.
-pub(crate) fn first_move<'a>(violation: &Violation, raw: &'a str) -> Option<&'a str> {
-    let related = violation.related.as_ref().filter(|_| violation.code == Code::MultipleActions)?;
-    let first = related.span.of(raw).trim();
-    (!first.is_empty() && first.len() <= 1_000).then_some(first)
 }
 
 fn value_of(raw: &str, key: &str) -> Option<Value> {
@@ -186,6 +180,6 @@ fn value_at(raw: &str, at: usize) -> Option<Value> {
     // A text that continues right after its end contained a quote.
     let after = raw.get(reader.position()..).unwrap_or("").trim_start();
     let (value, _) = reader.into_value();
-    let ends = after.is_empty() || after.starts_with([',', '}', ']', '，', '`', '<', '\'', '"']);
+    let ends = after.is_empty() || after.starts_with([',', '}', ']', '，', '\'', '"']);
     (ends || !matches!(value, Value::String(_))).then_some(value)
 }

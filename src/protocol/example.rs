@@ -2,7 +2,7 @@
 
 use super::Protocol;
 use super::message::{Message, Role};
-use super::message_entry::{MessageEntry, Outcomes};
+use super::message_entry::{MessageEntry, Outcomes, own_task};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
 use crate::tool::{Layout, Sample, ToolSet, ToolSpec, spaced};
 use serde_json::{Map, Value as Json};
@@ -96,18 +96,22 @@ fn example_runs(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -
 /// The messages of one run of an example.
 fn messages(protocol: &dyn Protocol, tools: &ToolSet, steps: Vec<Step>, tickets: &TicketList) -> Vec<Message> {
     let none = TicketList::default();
-    let mut called = false;
+    let (mut called, mut own) = (false, None);
     let of_step = |step| match step {
         Step::Reply(text) => {
             called = true;
             Message::new(Role::Assistant, text)
         }
         Step::UserMessage(mut entries) => {
+            if let [MessageEntry::Task(task)] = entries.as_slice() {
+                own = Some(own_task(task));
+            }
             if let ([MessageEntry::Task(_)], Some(reminder)) = (entries.as_slice(), protocol.reminder(tools)) {
                 entries.push(MessageEntry::Reminder(reminder.to_owned()));
             }
             let (tickets, listed): (_, &[TicketId]) = if called { (tickets, &[TicketId(1)]) } else { (&none, &[]) };
-            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed) };
+            let own_task = own.as_deref();
+            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, listed: Some(listed), own_task };
             Message::new(Role::User, protocol.message(&entries, outcomes))
         }
     };

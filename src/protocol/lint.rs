@@ -47,6 +47,33 @@ pub(super) fn objects(prompt: &str, keys: &'static [&'static str]) -> Vec<Span> 
     spans
 }
 
+/// A tag around calls in a template of chatty that is not the agent's: the default one wherever it stands, any other one
+/// before a call. A model that reads of two tags writes either.
+pub(super) fn other_tag<'a>(template: &'a str, own: (&str, &str)) -> Option<(&'a str, usize)> {
+    let others = ["<tool>", "</tool>"].into_iter().filter(|tag| !own.0.contains(tag) && !own.1.contains(tag));
+    let named = others.filter_map(|tag| Some(Span::new(template.find(tag)?, template.find(tag)? + tag.len())));
+    let before_calls =
+        objects(template, &["tool_name"]).into_iter().filter_map(|call| tag_before(template, call.start));
+    let found = named.chain(before_calls).filter(|tag| tag.of(template) != own.0).min_by_key(|tag| tag.start)?;
+    Some((found.of(template), found.start))
+}
+
+/// The tag that stands right before a call, or before its array or its fence.
+fn tag_before(text: &str, call: usize) -> Option<Span> {
+    let before = text.get(..call)?.trim_end();
+    let before = before.strip_suffix('[').unwrap_or(before).trim_end();
+    let before = match before.rsplit_once('\n') {
+        Some((above, line)) if line.trim_start().starts_with("```") => above.trim_end(),
+        _ => before,
+    };
+    let inside = before.strip_suffix('>')?;
+    let start = inside.rfind('<')?;
+    let name = inside.get(start + 1..)?;
+    let is_tag =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    is_tag.then(|| Span::new(start, before.len()))
+}
+
 /// What stands between the tags, with them, where a bracket or fence follows the start tag.
 pub(super) fn sections(prompt: &str, start: &Tag, end: &Tag) -> Vec<Span> {
     let mut spans = Vec::new();
@@ -86,4 +113,26 @@ fn find(prompt: &str, from: usize, tag: &Tag) -> Option<(usize, usize)> {
 fn paragraph_end(prompt: &str, from: usize) -> usize {
     let rest = prompt.get(from..).unwrap_or("");
     from + rest.find("\n\n").unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::other_tag;
+
+    #[test]
+    fn a_tag_before_a_call_is_found_and_no_other() {
+        let call = r#"[{"call_id": "a", "tool_name": "t", "arguments": {}}]"#;
+        let tag = |template: &str, own| other_tag(template, own).map(|(tag, at)| (tag.to_owned(), at));
+        let own = ("[[T]]", "[[/T]]");
+        assert_eq!(tag("Use the `<tool>` block.", own), Some(("<tool>".to_owned(), 9)));
+        assert_eq!(tag(&format!("So:\n<call>\n```json\n{call}\n```\n</call>"), own), Some(("<call>".to_owned(), 4)));
+        assert_eq!(
+            tag(&format!("<tool>{call}</tool> and <x>{call}"), ("<tool>", "</tool>")).map(|(tag, _)| tag),
+            Some("<x>".to_owned())
+        );
+        for text in ["{TOOL_TAG_START}", "[[T]]\n", "<b>Calls</b>\n", "a > "] {
+            assert_eq!(tag(&format!("{text}{call}"), own), None, "{text}");
+        }
+        assert_eq!(tag(&format!("<tool>{call}</tool>"), ("<tool>", "</tool>")), None);
+    }
 }

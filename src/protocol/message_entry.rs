@@ -1,6 +1,7 @@
 //! The content of the next message to the model, and the parts that all three protocols share.
 
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
+use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -45,6 +46,17 @@ pub struct Outcomes<'a> {
     pub result_bytes: usize,
     /// Those that the message lists, oldest first; all others are completed. `None` lists them all (ticket).
     pub listed: Option<&'a [TicketId]>,
+    /// The run's own task in a few words, which is in the list as well (ticket).
+    pub own_task: Option<&'a str>,
+}
+
+/// Characters of the run's own task that stand in the list of tickets: each message has them.
+const OWN_TASK: usize = 60;
+
+/// The run's own task, as the list of tickets describes it.
+pub(crate) fn own_task(task: &str) -> String {
+    let words: Vec<&str> = task.split_whitespace().take(OWN_TASK).collect();
+    format!("your own task: {}", truncate(&words.join(" "), OWN_TASK))
 }
 
 impl<'a> Outcomes<'a> {

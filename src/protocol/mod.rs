@@ -24,6 +24,7 @@ pub mod snapshot;
 pub mod stored_protocol;
 mod surrounding_text;
 pub(crate) mod unknown_keys;
+pub mod untagged_call;
 mod violations;
 
 pub mod chatty;
@@ -37,6 +38,7 @@ pub use correction::Correction;
 pub use decoder::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use example::Examples;
 pub use message::{Message, Role};
+pub(crate) use message_entry::own_task;
 pub use message_entry::{MessageEntry, Outcomes};
 pub use moves::{Move, ToolCall};
 pub use prompt::TemplateError;
@@ -93,6 +95,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// A run of one reply with two calls. `None` where a reply has one.
     fn pair_example(&self, _calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
         None
+    }
+
+    /// Whether a plain text is an answer, which then can't end with a call (chatty).
+    fn answers_in_text(&self) -> bool {
+        false
     }
 
     /// A decoder of one reply.

@@ -46,6 +46,19 @@ pub enum TemplateError {
         /// The placeholders that the protocol knows.
         known: String,
     },
+    /// A tag around calls that is not the one that is read (chatty).
+    #[error(
+        "line {line} of the template has {written}, which is not the tag of this protocol: write {{TOOL_TAG_START}} and \
+         {{TOOL_TAG_END}}, which stand for {own}, or pass tool_tag"
+    )]
+    OtherTag {
+        /// As it is written.
+        written: String,
+        /// Line, from 1.
+        line: usize,
+        /// The tags that are read.
+        own: String,
+    },
     /// A brace that neither opens a placeholder nor is doubled.
     #[error("line {line} of the template has a single '{brace}': write '{brace}{brace}' for a brace in the text")]
     LoneBrace {
@@ -163,7 +176,7 @@ fn without_line<'a>(out: &mut String, rest: &'a str) -> &'a str {
     after
 }
 
-fn line_of(text: &str, position: usize) -> usize {
+pub(super) fn line_of(text: &str, position: usize) -> usize {
     crate::reply::LineColumn::of(text, position).line
 }
 

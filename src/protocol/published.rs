@@ -3,20 +3,27 @@
 //! A form counts where the reply holds nothing else: text and reasoning before it, nothing but an invented observation
 //! after it. What comes before it is read by the protocol's own decoder, which sees nothing of the form itself.
 
+mod bare;
 mod call;
 mod cursor;
+mod decoders;
+mod families;
 mod find_form;
 mod forms;
+mod gemma;
+mod pythonic;
 
 use super::around::Around;
+use super::chatty::read::NO_REASONING;
 use super::reasoning::gaps;
 use super::repair_notes::RepairNotes;
 use super::surrounding_text::{invents, leading, shifted, without_tokens};
-use super::{Code, Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, Violation, violations};
-use crate::reply::buffer::Buffer;
-use crate::reply::{BoxedViolation, RepairCode, RepairPolicy, Span};
+use super::{Code, Decoder, FinishReason, Move, ReadOptions, Reply, ToolCall, Violation, violations};
+use crate::reply::{BoxedViolation, RepairCode, RepairPolicy, Span, Value};
 pub(super) use call::Call;
-use find_form::{Finder, Form, Mark};
+use decoders::{Lenient, Named};
+use families::{BARE, Form};
+use find_form::{Finder, Mark};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -37,6 +44,10 @@ pub(super) struct Host {
     pub(super) own_tag: Option<String>,
     /// The tags that may stand around the call (ticket).
     pub(super) tags: Option<(&'static str, &'static str)>,
+    /// Any text is a value of the answer, which may be given in words (react, ticket).
+    pub(super) takes_text: bool,
+    /// A call's move says whether the task succeeded (react).
+    pub(super) says_success: bool,
 }
 
 /// Makes the protocol's own decoder.
@@ -52,10 +63,9 @@ pub(super) fn beside(
     let inner = own(options);
     let forms = Forms::new(host, options, reasoning, own);
     if options.repairs != RepairPolicy::Lenient {
-        return Box::new(Named { forms, inner, text: Buffer::default(), ahead: Ahead::Unknown });
+        return Box::new(Named::new(forms, inner));
     }
-    let finder = forms.finder();
-    Box::new(Lenient { forms, inner, buffer: Buffer::default(), finder, fed: 0, off: false })
+    Box::new(Lenient::new(forms, inner))
 }
 
 /// The calls that a reply holds in a published form, and nothing else.
@@ -67,7 +77,7 @@ pub(super) fn calls(
     own: impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static,
 ) -> Option<Vec<Call>> {
     let forms = Forms::new(host, options, reasoning, own);
-    forms.look(raw).map(|found| found.calls)
+    forms.look(raw).map(|found| found.calls).filter(|calls| !calls.is_empty())
 }
 
 /// Reads the forms of one reply.
@@ -90,6 +100,8 @@ struct Found {
     tokens: Option<Span>,
     /// The end tag is missing, or there were no arguments: more may have been to come.
     open: bool,
+    /// It is an answer in words.
+    answer: Option<Span>,
 }
 
 /// Why calls are not read.
@@ -118,7 +130,8 @@ impl Forms {
     }
 
     fn finder(&self) -> Finder {
-        Finder::new(&self.reasoning, self.options.think_prefilled, self.host.own_tag.as_deref())
+        let no_reasoning = if self.host.answers { NO_REASONING } else { &[] };
+        Finder::new(&self.reasoning, no_reasoning, self.options.think_prefilled, self.host.own_tag.as_deref())
     }
 
     /// What the protocol's own decoder says of a piece of a reply, where that is no move and no attempt at one.
@@ -152,6 +165,9 @@ impl Forms {
 
     /// Reads the calls that begin where the finder has found a mark.
     fn read(&self, raw: &str, mark: Mark, before: Reply) -> Result<Found, Unread> {
+        if mark.row.form == Form::FinalAnswer {
+            return self.answer(raw, mark, before);
+        }
         let block = forms::read(raw, mark, &self.options).ok_or(Unread::Broken)?;
         let mut rest = raw.get(block.end..).unwrap_or("");
         if let Some((_, close)) = self.host.tags {
@@ -178,7 +194,54 @@ impl Forms {
             invented: kept.map(|kept| shifted(kept, from)),
             tokens: tokens.map(|tokens| shifted(tokens, from)),
             open: block.open,
+            answer: None,
         })
+    }
+
+    /// Reads the answer behind `Final Answer:`, which is the rest of the reply.
+    fn answer(&self, raw: &str, mark: Mark, before: Reply) -> Result<Found, Unread> {
+        let from = mark.span.end;
+        let rest = raw.get(from..).unwrap_or("");
+        let (kept, tokens) = without_tokens(rest);
+        let kept = kept.filter(|_| self.host.takes_text).ok_or(Unread::Broken)?;
+        let text = kept.of(rest);
+        let mut later = self.finder();
+        later.advance(text, true);
+        if later.found().is_some() || self.nothing(text).is_none() {
+            return Err(Unread::Several(mark.span, shifted(kept, from)));
+        }
+        Ok(Found {
+            calls: Vec::new(),
+            mark,
+            place: Span::new(mark.span.start, from + kept.end),
+            before,
+            invented: None,
+            tokens: tokens.map(|tokens| shifted(tokens, from)),
+            open: false,
+            answer: Some(shifted(kept, from)),
+        })
+    }
+
+    /// Reads a reply that is a call without a mark, and nothing else.
+    fn bare(&self, raw: &str, before: &Reply, reasoning: &[Span]) -> Option<Found> {
+        let from = body(raw, reasoning);
+        let mut end = raw.len();
+        let mut start = from;
+        if let Some((open, close)) = self.host.tags {
+            // The tags of the protocol may stand around it, behind its thoughts.
+            let text = raw.get(from..)?;
+            if let Some(at) = text.find(open).filter(|at| text.get(..*at).is_some_and(is_thoughts)) {
+                start = from + at + open.len();
+                let inside = raw.get(start..)?.trim_end();
+                end = start + inside.strip_suffix(close).unwrap_or(inside).len();
+            }
+        }
+        let (calls, place, repairs) = bare::read(raw.get(..end)?, start, &self.options)?;
+        let mark = Mark { span: Span::at(place.start), row: &BARE };
+        let mut calls = calls;
+        calls.first_mut()?.repairs.extend(repairs);
+        let before = Reply { narration: None, ..before.clone() };
+        Some(Found { calls, mark, place, before, invented: None, tokens: None, open: false, answer: None })
     }
 
     /// The violation where text stands before the protocol's own call that may be a call too (chatty: elsewhere such
@@ -200,7 +263,7 @@ impl Forms {
         }
         let inside = text.get(mark.span.end..).unwrap_or("").trim();
         // The own call may stand between foreign tags.
-        let broken = mark.form.names_outside() || inside.starts_with(['{', '[']) && inside != "[";
+        let broken = mark.row.names_outside || inside.starts_with(['{', '[']) && inside != "[";
         broken.then(|| self.refused(mark))
     }
 
@@ -218,7 +281,7 @@ impl Forms {
 
     /// The violation of such a call where it is not read.
     fn refused(&self, mark: Mark) -> BoxedViolation {
-        let shown = mark.form.shown();
+        let shown = mark.row.shown;
         let message = format!("expected {}: got a call in another form, {shown}", self.host.wanted);
         Box::new(Violation::new(Code::WrongTag, message).at(mark.span).found(shown).expected(&*self.host.form).hint(
             if self.host.answers {
@@ -231,7 +294,7 @@ impl Forms {
 
     /// The move that the calls are.
     fn calls(&self, raw: &str, found: Found, reasoning: &[Span]) -> Result<Reply, BoxedViolation> {
-        let Found { mut calls, mark, place, before, invented, tokens, open } = found;
+        let Found { mut calls, mark, place, before, invented, tokens, open, answer } = found;
         let mut notes = RepairNotes::new(self.options.repairs);
         for block in reasoning {
             // Thoughts of the protocol are no reasoning.
@@ -239,12 +302,12 @@ impl Forms {
                 notes.note(RepairCode::ReasoningStripped, *block)?;
             }
         }
-        if !self.host.answers {
+        if !self.host.answers && mark.row.form != Form::Bare {
             leading(raw, &gaps(0, place.start, reasoning), &mut notes)?;
         }
         notes.note(RepairCode::PublishedForm, place)?;
         if open {
-            let code = if mark.form == Form::Action { RepairCode::EmptyArgs } else { RepairCode::MissingCloseTag };
+            let code = if mark.row.form == Form::Action { RepairCode::EmptyArgs } else { RepairCode::MissingCloseTag };
             notes.note(code, Span::at(place.end))?;
         }
         for call in &mut calls {
@@ -266,10 +329,16 @@ impl Forms {
         if let Some(invented) = invented {
             notes.note(RepairCode::HallucinatedObservation, invented)?;
         }
+        if let Some(answer) = answer {
+            let (value, success) = (Arc::new(Value::from(answer.of(raw))), self.host.says_success.then_some(true));
+            let outcome = Ok(Move::Finish { value, success, coerced: Vec::new() });
+            return Ok(Reply { raw: raw.to_owned(), narration: None, outcome, repairs: notes.into_sorted(), ..before });
+        }
         let outcome = Move::Call { calls: self.numbered(calls, &mut notes)? };
         let around = Around::new(raw, place, gaps(0, place.start, reasoning), gaps(place.end, raw.len(), reasoning));
         around.check(&[], &outcome, &notes, None)?;
         let narration = match &before.outcome {
+            _ if mark.row.form == Form::Bare => None,
             Ok(Move::Finish { value, .. }) => value.as_str().map(str::to_owned),
             _ => None,
         };
@@ -320,6 +389,36 @@ impl Forms {
     }
 }
 
+/// Whether the protocol's own decoder has read no move and no attempt at one.
+fn may_be_bare(reply: &Reply, host: &Host) -> bool {
+    match &reply.outcome {
+        Ok(Move::Finish { .. }) => host.answers,
+        Ok(_) => false,
+        Err(fault) => matches!(fault.code, Code::NoAction | Code::NoOutput | Code::UntaggedToolCall),
+    }
+}
+
+/// Where a reply proper begins, after blanks and reasoning.
+fn body(raw: &str, reasoning: &[Span]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = raw.get(at..).unwrap_or("");
+        let text = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+        at = raw.len() - text.len();
+        match reasoning.iter().find(|block| block.start == at && block.end > at) {
+            Some(block) => at = block.end,
+            None => return at,
+        }
+    }
+}
+
+/// Whether the text is nothing but the thoughts of the protocol (ticket).
+fn is_thoughts(text: &str) -> bool {
+    let text = text.trim();
+    let inside = text.strip_prefix("<thoughts>").and_then(|text| text.strip_suffix("</thoughts>"));
+    text.is_empty() || inside.is_some_and(|inside| !inside.contains("thoughts>"))
+}
+
 fn refused(reply: Reply, violation: Violation) -> Reply {
     Reply {
         outcome: Err(violation),
@@ -328,158 +427,5 @@ fn refused(reply: Reply, violation: Violation) -> Reply {
         around: Vec::new(),
         narration: None,
         ..reply
-    }
-}
-
-/// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
-struct Named {
-    forms: Forms,
-    inner: Box<dyn Decoder>,
-    /// The text so far, where there may be text before a call (chatty).
-    text: Buffer,
-    ahead: Ahead,
-}
-
-/// What is known of the text before the first call.
-enum Ahead {
-    /// The first call has not arrived.
-    Unknown,
-    /// The text is no call.
-    Text,
-    /// The text may be a call too.
-    Call(BoxedViolation),
-}
-
-impl Decoder for Named {
-    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
-        let status = self.inner.push(chunk, deltas);
-        if self.forms.host.answers && matches!(self.ahead, Ahead::Unknown) {
-            self.text.push(chunk);
-            self.ahead = match self.inner.calls().first().map(|own| self.forms.ahead(self.text.text(), own)) {
-                None => Ahead::Unknown,
-                Some(None) => Ahead::Text,
-                Some(Some(fault)) => Ahead::Call(fault),
-            };
-        }
-        if matches!(self.ahead, Ahead::Call(_)) { Status::Doomed } else { status }
-    }
-
-    fn calls(&self) -> &[ToolCall] {
-        self.inner.calls()
-    }
-
-    fn settled(&self) -> Option<usize> {
-        self.inner.settled()
-    }
-
-    fn stands_first(&self) -> bool {
-        self.inner.stands_first()
-    }
-
-    fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
-        let Self { forms, inner, ahead, .. } = *self;
-        let reply = inner.finish(reason);
-        let reply = match ahead {
-            Ahead::Unknown => forms.own(reply),
-            Ahead::Call(fault) if matches!(reply.outcome, Ok(Move::Call { .. })) => refused(reply, *fault),
-            Ahead::Text | Ahead::Call(_) => reply,
-        };
-        let may_be = match &reply.outcome {
-            Ok(Move::Finish { .. }) => forms.host.answers,
-            Ok(_) => false,
-            Err(violation) => violation.code != Code::Truncated,
-        };
-        let Some(found) = may_be.then(|| forms.look(&reply.raw)).flatten() else { return reply };
-        let fault = forms.refused(found.mark);
-        refused(reply, *fault)
-    }
-}
-
-/// The protocol's decoder up to the first mark of a published form.
-struct Lenient {
-    forms: Forms,
-    inner: Box<dyn Decoder>,
-    buffer: Buffer,
-    finder: Finder,
-    /// Bytes of the text that the inner decoder has.
-    fed: usize,
-    /// All goes to the inner decoder: it has a move, or an attempt at one.
-    off: bool,
-}
-
-impl Lenient {
-    fn feed(&mut self, upto: usize, deltas: &mut Vec<Delta>) -> Status {
-        let piece = self.buffer.text().get(self.fed..upto).unwrap_or("");
-        let status = self.inner.push(piece.as_bytes(), deltas);
-        self.fed = self.fed.max(upto);
-        status
-    }
-
-    fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) -> Status {
-        let length = self.buffer.text().len();
-        if self.off || length > self.forms.options.limits.bytes {
-            self.off = true;
-            return self.feed(length, deltas);
-        }
-        if self.finder.found().is_some() {
-            return Status::Open;
-        }
-        let certain = self.finder.advance(self.buffer.text(), end);
-        let status = self.feed(certain, deltas);
-        let before = self.finder.found().and_then(|mark| self.buffer.text().get(..mark.span.start));
-        self.off = status != Status::Open || before.is_some_and(|before| self.forms.nothing(before).is_none());
-        if self.off { self.feed(length, deltas) } else { Status::Open }
-    }
-}
-
-impl Decoder for Lenient {
-    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
-        self.buffer.push(chunk);
-        self.advance(false, deltas)
-    }
-
-    fn calls(&self) -> &[ToolCall] {
-        self.inner.calls()
-    }
-
-    fn settled(&self) -> Option<usize> {
-        self.inner.settled()
-    }
-
-    fn stands_first(&self) -> bool {
-        self.inner.stands_first()
-    }
-
-    fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
-        self.buffer.close();
-        self.advance(true, &mut Vec::new());
-        let mark = self.finder.found().filter(|_| !self.off);
-        let found = mark.map_or(Err(Unread::Broken), |mark| {
-            let raw = self.buffer.text();
-            let before = raw.get(..mark.span.start).and_then(|before| self.forms.nothing(before));
-            before.ok_or(Unread::Broken).and_then(|before| self.forms.read(raw, mark, before))
-        });
-        self.feed(self.buffer.text().len(), &mut Vec::new());
-        let reply = self.inner.finish(reason);
-        let Some(mark) = mark else { return self.forms.own(reply) };
-        let own = match &reply.outcome {
-            Ok(Move::Finish { .. }) => !self.forms.host.answers,
-            outcome => outcome.is_ok(),
-        };
-        let fault = match found {
-            // A move of the protocol's own between foreign tags.
-            Ok(_) if own && !mark.form.names_outside() => return self.forms.own(reply),
-            Ok(found) if !found.open || reason == FinishReason::Stop => {
-                match self.forms.calls(&reply.raw, found, self.finder.reasoning()) {
-                    Ok(read) => return read,
-                    Err(fault) => fault,
-                }
-            }
-            Err(Unread::Several(first, second)) if own => violations::several(first, second, &self.forms.host.form),
-            // What the own decoder has read are pieces of a call that can't be read.
-            _ if own && mark.form.names_outside() => self.forms.refused(mark),
-            _ => return self.forms.own(reply),
-        };
-        refused(reply, *fault)
     }
 }

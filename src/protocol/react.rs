@@ -6,7 +6,7 @@ use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
-use super::{Code, Correction, Violation, correction, published};
+use super::{Code, Correction, Violation, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::{RepairPolicy, Span};
 use crate::tool::{AnswerType, Budget, Layout, ToolSet};
@@ -135,9 +135,6 @@ impl Protocol for React {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        if let Some(first) = correction::first_move(violation, raw) {
-            return Some(Correction::certain(first));
-        }
         if violation.code == Code::WrongTag {
             let calls = published::calls(self.host(), self.read, &self.reasoning_tags, raw, self.own())?;
             let call = calls.first()?;
@@ -201,6 +198,8 @@ impl React {
             answers: false,
             own_tag: None,
             tags: None,
+            takes_text: self.returns.is_none(),
+            says_success: true,
         }
     }
 }

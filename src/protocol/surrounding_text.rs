@@ -98,7 +98,7 @@ pub(crate) fn without_tokens(text: &str) -> (Option<Span>, Option<Span>) {
         match tail {
             Some((at, _)) => {
                 tokens = Some(Span::new(
-                    tokens.map_or(start + at, |span| span.start),
+                    tokens.map_or(start + at, |span| span.start.min(start + at)),
                     tokens.map_or(end, |span| span.end.max(end)),
                 ));
                 end = start + at;

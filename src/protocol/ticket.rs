@@ -6,7 +6,7 @@ use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
 use super::stored_protocol::StoredProtocol;
-use super::{Code, Correction, Violation, correction, published};
+use super::{Code, Correction, Violation, published};
 use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
@@ -168,7 +168,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(), options, &self.reasoning_tags, self.own())
+        published::beside(host(self.returns.is_none()), options, &self.reasoning_tags, self.own())
     }
 
     fn read_options(&self) -> ReadOptions {
@@ -179,13 +179,13 @@ impl Protocol for Ticket {
         let mut parts: Vec<String> = entries.iter().filter_map(|entry| part(entry, outcomes)).collect();
         let tickets = outcomes.tickets;
         let rows = match outcomes.listed.filter(|_| self.lists == Lists::Changes) {
-            None => tickets.to_json(),
+            None => tickets.to_json(outcomes.own_task),
             Some(listed) => {
                 let others = tickets.ids_without(listed);
                 if !others.is_empty() {
                     parts.push(format!("{others} COMPLETED"));
                 }
-                tickets.to_json_of(listed)
+                tickets.to_json_of(outcomes.own_task, listed)
             }
         };
         parts.push(format!("Tickets:\n{rows}"));
@@ -225,14 +225,13 @@ impl Protocol for Ticket {
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
-        let object = match correction::first_move(violation, raw) {
-            Some(first) => Correction::certain(first),
-            None if violation.code == Code::WrongTag => {
-                let calls = published::calls(host(), self.read, &self.reasoning_tags, raw, self.own())?;
-                let call = calls.first()?;
-                Correction::certain(read::written_call(&call.tool, &call.arguments))
-            }
-            None => read::corrected(raw, self.returns.as_ref())?,
+        let object = if violation.code == Code::WrongTag {
+            let calls =
+                published::calls(host(self.returns.is_none()), self.read, &self.reasoning_tags, raw, self.own())?;
+            let call = calls.first()?;
+            Correction::certain(read::written_call(&call.tool, &call.arguments))
+        } else {
+            read::corrected(raw, self.returns.as_ref())?
         };
         Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
     }
@@ -292,7 +291,7 @@ impl Ticket {
 }
 
 /// What calls in published forms are read as.
-fn host() -> published::Host {
+fn host(takes_text: bool) -> published::Host {
     published::Host {
         wanted: "an <output> section with one JSON object".into(),
         form: r#"<output>{"type": "CALL", "route": "GET /path", "payload": {"name": "value"}, "description": "why"}</output>"#.into(),
@@ -301,6 +300,8 @@ fn host() -> published::Host {
         answers: false,
         own_tag: None,
         tags: Some(("<output>", "</output>")),
+        takes_text,
+        says_success: false,
     }
 }
 

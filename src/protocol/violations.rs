@@ -54,7 +54,7 @@ pub(crate) fn several(first: Span, second: Span, expected: &str) -> BoxedViolati
             .at(second)
             .related(first, "the first one")
             .expected(expected)
-            .hint("send the first move alone and wait for its outcome"),
+            .hint("send only the one move that you mean now, and wait for its outcome"),
     )
 }
 

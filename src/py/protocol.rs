@@ -9,6 +9,7 @@ use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::decoder::read_whole;
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
 use crate::protocol::stored_protocol::StoredProtocol;
+use crate::protocol::untagged_call;
 use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
 use crate::protocol::{chatty, lint, react, ticket};
 use crate::reply::{LineColumn, RepairPolicy};
@@ -224,25 +225,34 @@ impl PyProtocol {
     }
 
     /// Reads one whole reply.
-    #[pyo3(signature = (text, finish_reason = None, limits = None))]
+    #[pyo3(signature = (text, finish_reason = None, limits = None, tools = None))]
     fn parse(
         &self,
         py: Python<'_>,
         text: &str,
         finish_reason: Option<&str>,
         limits: Option<&str>,
+        tools: Option<&PyToolSet>,
     ) -> CoreResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
         let options = self.options(limits)?;
-        let read = || read_whole(&*self.protocol, options, text, reason);
+        let tools = tools.map(|tools| &*tools.tools);
+        let read = || {
+            let reply = read_whole(&*self.protocol, options, text, reason);
+            match tools {
+                Some(tools) => untagged_call::checked(&*self.protocol, tools, reply),
+                None => reply,
+            }
+        };
         let reply = if text.len() > DETACH_BYTES { py.detach(read) } else { read() };
         Ok(PyReply::new(py, reply)?)
     }
 
     /// A reader of one reply that arrives in chunks.
-    #[pyo3(signature = (limits = None))]
-    fn reader(&self, py: Python<'_>, limits: Option<&str>) -> CoreResult<PyReader> {
-        Ok(PyReader::new(py, &*self.protocol, self.options(limits)?))
+    #[pyo3(signature = (limits = None, tools = None))]
+    fn reader(&self, py: Python<'_>, limits: Option<&str>, tools: Option<&PyToolSet>) -> CoreResult<PyReader> {
+        let tools = tools.map(|tools| Arc::clone(&tools.tools));
+        Ok(PyReader::new(py, Arc::clone(&self.protocol), self.options(limits)?, tools))
     }
 
     /// Every example of a reply in a prompt.

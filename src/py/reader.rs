@@ -7,7 +7,8 @@ use super::lock::lock;
 use super::protocol::{DETACH_BYTES, finish_reason};
 use super::reply::PyReply;
 use crate::protocol::snapshot::{ReplySnapshot, SnapshotAnswer, SnapshotCall};
-use crate::protocol::{Decoder, Protocol, ReadOptions, Status};
+use crate::protocol::{Decoder, Protocol, ReadOptions, Status, untagged_call};
+use crate::tool::ToolSet;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -27,6 +28,9 @@ struct Reading {
 struct Shared {
     reading: Arc<Mutex<Reading>>,
     options: ReadOptions,
+    protocol: Arc<dyn Protocol>,
+    /// The tools that an answer can't end with a call of.
+    tools: Option<Arc<ToolSet>>,
     calls: Py<PyList>,
     answer: GrowingValue,
 }
@@ -48,7 +52,12 @@ fn status_text(py: Python<'_>, status: Status) -> &Bound<'_, PyString> {
 pub(super) struct PyReader(Arc<Shared>);
 
 impl PyReader {
-    pub(super) fn new(py: Python<'_>, protocol: &dyn Protocol, options: ReadOptions) -> Self {
+    pub(super) fn new(
+        py: Python<'_>,
+        protocol: Arc<dyn Protocol>,
+        options: ReadOptions,
+        tools: Option<Arc<ToolSet>>,
+    ) -> Self {
         let reading = Reading {
             decoder: Some(protocol.decoder(options)),
             told: ReplySnapshot::default(),
@@ -58,6 +67,8 @@ impl PyReader {
         Self(Arc::new(Shared {
             reading: Arc::new(Mutex::new(reading)),
             options,
+            protocol,
+            tools,
             calls: PyList::empty(py).unbind(),
             answer: GrowingValue::any(options),
         }))
@@ -107,7 +118,14 @@ impl PyReader {
     fn finish(&self, py: Python<'_>, finish_reason: Option<&str>) -> CoreResult<PyReply> {
         let reason = self::finish_reason(finish_reason)?;
         let decoder = lock(&self.0.reading)?.decoder.take().ok_or_else(finished)?;
-        Ok(PyReply::new(py, decoder.finish(reason))?)
+        let reply = decoder.finish(reason);
+        Ok(PyReply::new(
+            py,
+            match &self.0.tools {
+                Some(tools) => untagged_call::checked(&*self.0.protocol, tools, reply),
+                None => reply,
+            },
+        )?)
     }
 }
 

@@ -227,7 +227,9 @@ impl PyRunView {
 
     /// The list of all tickets, as a message of the ticket protocol has it.
     fn ticket_list(&self) -> CoreResult<String> {
-        Ok(self.lock()?.machine().state().tickets.to_json())
+        let run = self.lock()?;
+        let state = run.machine().state();
+        Ok(state.tickets.to_json(state.own_task()))
     }
 
     /// All tickets, oldest first.

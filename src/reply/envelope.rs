@@ -4,7 +4,7 @@
 mod code;
 mod reasoning;
 
-pub(crate) use reasoning::reasoning_ends;
+pub(crate) use reasoning::{DETAILS, LOOSE, reasoning_ends};
 
 use super::Span;
 use super::tag::{Match, Tag};
@@ -54,7 +54,10 @@ struct Reasoning {
     start: usize,
     content: usize,
     implicit: bool,
-    ends: Vec<Tag>,
+    /// It began with ordinary words.
+    words: bool,
+    /// Each end, and whether it is a part of the reasoning.
+    ends: Vec<(Tag, bool)>,
 }
 
 /// Finds the marks of one reply.
@@ -70,6 +73,8 @@ pub struct Envelope {
     /// The bytes that a tag or a mark of reasoning may begin with.
     firsts: Bytes,
     open: Option<Reasoning>,
+    /// Up to here there are only blanks and reasoning.
+    lead: usize,
     /// The chat template has opened a reasoning block, and nothing was read yet.
     prefilled: bool,
     code: Code,
@@ -90,6 +95,7 @@ impl Envelope {
             added: Vec::new(),
             firsts,
             open: None,
+            lead: 0,
             prefilled,
             code: Code::default(),
         }
@@ -99,8 +105,7 @@ impl Envelope {
     #[must_use]
     pub fn reasoning(mut self, marks: &[(String, String)]) -> Self {
         for (start, end) in marks {
-            let kind =
-                Kind { name: "", start: Tag::new(start.as_str()), ends: vec![Tag::new(end.as_str())], telling: false };
+            let kind = Kind::added(start, end);
             self.firsts.insert_letter(kind.start.first());
             self.added.push(kind);
         }
@@ -139,6 +144,11 @@ impl Envelope {
         self.open.as_ref().map(|open| open.start)
     }
 
+    /// Whether the reasoning that is open began with ordinary words, which are text if their end never comes.
+    pub fn reasoning_is_words(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.words)
+    }
+
     /// The spans of Markdown code so far; one that is open ends at `end`.
     pub fn code(&self, end: usize) -> Vec<Span> {
         let open = self.code.fence.map(|fence| Span::new(fence.start, end));
@@ -165,6 +175,17 @@ impl Envelope {
                     return None;
                 }
                 continue;
+            }
+            if self.position == self.lead && look.reasoning {
+                match self.first(text, end) {
+                    Found::Mark(mark) => return Some(mark),
+                    Found::Partial => {
+                        self.settled = self.position;
+                        return None;
+                    }
+                    Found::Reasoning => continue,
+                    Found::Nothing => {}
+                }
             }
             let Some(&byte) = bytes.get(self.position) else {
                 if end && let Some(inline) = self.code.inline.take() {
@@ -224,7 +245,8 @@ impl Envelope {
         if !rest.bytes().next().is_some_and(|byte| self.firsts.contains(byte)) {
             return false;
         }
-        let reasoning = self.kinds().map(|kind| &kind.start).filter(|_| look.reasoning && !self.quoted(text));
+        let counts = look.reasoning && !self.quoted(text);
+        let reasoning = self.kinds().filter(|kind| counts && kind.is_anywhere()).map(|kind| &kind.start);
         self.tags.iter().chain(reasoning).any(|tag| !matches!(tag.at(rest, end), Match::No))
     }
 
@@ -253,30 +275,65 @@ impl Envelope {
             }
         }
         if look.reasoning && !self.quoted(text) {
-            let mut begun = None;
-            for kind in self.kinds() {
-                match kind.start.at(rest, end) {
-                    Match::No => {}
-                    Match::Partial => partial = true,
-                    Match::Yes { length, .. } => {
-                        begun = Some((length, kind.ends.clone()));
-                        break;
-                    }
-                }
-            }
-            if let Some((length, ends)) = begun {
-                let start = self.position;
-                self.position += length;
-                self.settled = self.position;
-                if ends.is_empty() {
-                    let (whole, content) = (Span::new(start, self.position), Span::at(self.position));
-                    return Found::Mark(Mark::Reasoning { whole, content, implicit: false });
-                }
-                self.open = Some(Reasoning { start, content: self.position, implicit: false, ends });
-                return Found::Reasoning;
+            match self.begin(rest, end, Kind::is_anywhere) {
+                Found::Nothing => {}
+                Found::Partial => partial = true,
+                found => return found,
             }
         }
         if partial { Found::Partial } else { Found::Nothing }
+    }
+
+    /// Seeks the marks that count at the beginning of a reply alone.
+    fn first(&mut self, text: &str, end: bool) -> Found {
+        let rest = text.get(self.position..).unwrap_or("");
+        match rest.chars().next() {
+            None => Found::Nothing,
+            Some(blank) if blank.is_whitespace() || blank == '\u{feff}' => {
+                // It is passed as all text is.
+                self.lead = self.position + blank.len_utf8();
+                Found::Nothing
+            }
+            Some(_) => self.begin(rest, end, |kind| !kind.is_anywhere()),
+        }
+    }
+
+    /// Begins the reasoning that stands here.
+    fn begin(&mut self, rest: &str, end: bool, counts: fn(&Kind) -> bool) -> Found {
+        let mut partial = false;
+        let mut begun = None;
+        for kind in self.kinds().filter(|kind| counts(kind)) {
+            match kind.begins(rest, end) {
+                Match::No => {}
+                Match::Partial => partial = true,
+                // A longer mark that stands earlier in the table may yet arrive.
+                Match::Yes { .. } if partial => break,
+                Match::Yes { length, .. } => {
+                    begun = Some((length, kind.ends.clone(), kind.is_words()));
+                    break;
+                }
+            }
+        }
+        let Some((length, ends, words)) = begun else {
+            return if partial { Found::Partial } else { Found::Nothing };
+        };
+        let start = self.position;
+        self.position += length;
+        self.settled = self.position;
+        if ends.is_empty() {
+            let (whole, content) = (Span::new(start, self.position), Span::at(self.position));
+            self.passed(whole);
+            return Found::Mark(Mark::Reasoning { whole, content, implicit: false });
+        }
+        self.open = Some(Reasoning { start, content: self.position, implicit: false, words, ends });
+        Found::Reasoning
+    }
+
+    /// Reasoning has ended: the reply may begin behind it.
+    fn passed(&mut self, whole: Span) {
+        if whole.start <= self.lead {
+            self.lead = whole.end;
+        }
     }
 
     /// Finds out whether the reply repeats the start tag that the chat template has already written.
@@ -287,14 +344,15 @@ impl Envelope {
         if rest.is_empty() && !end {
             return false;
         }
-        let matches: Vec<Match> = self.kinds().map(|kind| kind.start.at(rest, end)).collect();
+        let matches: Vec<Match> = self.kinds().map(|kind| kind.begins(rest, end)).collect();
         if matches.contains(&Match::Partial) {
             return false;
         }
         self.prefilled = false;
+        self.lead = self.position;
         if !matches.iter().any(|found| matches!(found, Match::Yes { .. })) {
             let ends = self.kinds().flat_map(|kind| kind.ends.iter().cloned()).collect();
-            self.open = Some(Reasoning { start: 0, content: 0, implicit: true, ends });
+            self.open = Some(Reasoning { start: 0, content: 0, implicit: true, words: false, ends });
         }
         true
     }
@@ -302,7 +360,7 @@ impl Envelope {
     fn in_reasoning(&mut self, text: &str, end: bool) -> Option<Mark> {
         let open = self.open.as_ref()?;
         let (start, from, implicit) = (open.start, open.content, open.implicit);
-        let mut firsts: Vec<u8> = open.ends.iter().map(Tag::first).collect();
+        let mut firsts: Vec<u8> = open.ends.iter().map(|(end, _)| end.first()).collect();
         firsts.extend(
             firsts.clone().iter().map(|byte| {
                 if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
@@ -323,16 +381,17 @@ impl Envelope {
             self.position += offset;
             let rest = text.get(self.position..).unwrap_or("");
             let mut partial = false;
-            for close in &open.ends {
+            for (close, part) in &open.ends {
                 match close.at(rest, end) {
                     Match::No => {}
                     Match::Partial => partial = true,
                     Match::Yes { length, .. } => {
                         let content = Span::new(from, self.position);
-                        let whole = Span::new(start, self.position + length);
+                        let whole = Span::new(start, self.position + if *part { length } else { 0 });
                         self.position = whole.end;
                         self.settled = whole.end;
                         self.open = None;
+                        self.passed(whole);
                         return Some(Mark::Reasoning { whole, content, implicit });
                     }
                 }

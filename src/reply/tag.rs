@@ -105,7 +105,7 @@ impl Tag {
 }
 
 /// Control tokens without a common form.
-const NAMED: [&str; 13] = [
+const NAMED: [&str; 14] = [
     "</s>",
     "<s>",
     "<eos>",
@@ -119,6 +119,7 @@ const NAMED: [&str; 13] = [
     "<pad>",
     "<end_of_utterance>",
     "[DONE]",
+    "[END FINAL RESPONSE]",
 ];
 
 /// The length of the chat template's control token that `rest` begins with, such as `<|im_end|>` or `</s>`.

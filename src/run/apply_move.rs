@@ -53,10 +53,10 @@ impl RunMachine {
     }
 
     /// The calls of a move, if all of them can be opened.
-    fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
+    pub(super) fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
         let planned = match moved {
             Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
-            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start.task)?,
+            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
@@ -93,6 +93,9 @@ impl RunMachine {
     }
 
     pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
+        if self.state.own_task().is_some() && id.trim() == TicketId::OWN.to_string() {
+            return Err(own_ticket(id.trim()));
+        }
         let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
         known.ok_or_else(|| {
             let ids = if self.setup.protocol.guides_to_results() {
@@ -137,4 +140,12 @@ impl RunMachine {
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
     }
+}
+
+/// The violation of a move that asks for the result of the run's own task.
+fn own_ticket(id: &str) -> Violation {
+    let message = format!(
+        "expected the ticket of a call or of a delegated task: {id} is your own task, which has no result before you RETURN it"
+    );
+    Violation::new(Code::OwnTicket, message).hint("go on with a CALL, or RETURN the value of the task")
 }

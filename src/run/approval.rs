@@ -1,7 +1,7 @@
 //! Approval of calls: by a check of the program, and by a person, who may change the arguments.
 
 use super::command::Command;
-use super::event::Event;
+use super::event::{Event, WHOLE_VALUES};
 use super::input::InputError;
 use super::machine::{RunMachine, SharedLimits};
 use super::reference;
@@ -90,7 +90,8 @@ impl RunMachine {
         let wrong = |problems: String| InputError::WrongArguments { ticket, tool: Arc::clone(&tool), problems };
         if self.setup.protocol.references() {
             let known = |name: &str| self.state.call_ids.contains_key(name);
-            if let Some(mention) = reference::mentions(arguments).iter().find(|mention| known(mention.name)) {
+            let mentions = reference::mentions(arguments, self.start.version < WHOLE_VALUES);
+            if let Some(mention) = mentions.iter().find(|mention| known(mention.name)) {
                 let (pointer, name) = (&mention.pointer, mention.name);
                 return Err(wrong(format!("expected a value at '{pointer}': got '${name}', a reference to a call")));
             }

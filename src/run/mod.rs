@@ -19,6 +19,7 @@ mod own_setup;
 mod plan;
 mod possible_moves;
 mod reading;
+mod recorded_reply;
 mod reference;
 mod repetition;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! From the calls of a reply to tickets: each is looked up, checked and guarded before any of them is opened.
 
 use super::command::Setup;
+use super::event::{Start, WHOLE_VALUES};
 use super::limits::Limit;
-use super::reference;
+use super::reference::{self, Names};
 use super::repetition::{self, Verdict};
 use super::state::RunState;
 use crate::codes::Code;
@@ -59,7 +60,7 @@ pub(super) fn calls(
     started: &BTreeMap<usize, TicketId>,
     state: &RunState,
     setup: &Setup,
-    own_task: &str,
+    start: &Start,
 ) -> Result<Vec<Planned>, Refusal> {
     let fresh = u32::try_from(calls.len() - started.len().min(calls.len())).unwrap_or(u32::MAX);
     limits(fresh, state, setup)?;
@@ -69,8 +70,19 @@ pub(super) fn calls(
         tickets.push(*started.get(&position).unwrap_or(&TicketId(next)));
         next += u32::from(!started.contains_key(&position));
     }
-    let mut block = Block { state, setup, own_task, names: HashMap::new(), agents: Vec::new(), later: HashMap::new() };
+    let mut block = Block {
+        state,
+        setup,
+        start,
+        names: HashMap::new(),
+        agents: Vec::new(),
+        later: HashMap::new(),
+        ids: Names::default(),
+    };
     if setup.protocol.references() {
+        if start.version >= WHOLE_VALUES {
+            block.ids = Names::new(calls.iter().filter_map(|call| call.call_id.as_deref()));
+        }
         block.later = calls.iter().filter_map(|call| Some((call.call_id.as_deref()?, call.tool_span))).collect();
     }
     let mut planned = Vec::with_capacity(calls.len());
@@ -161,13 +173,15 @@ fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
 struct Block<'a> {
     state: &'a RunState,
     setup: &'a Setup,
-    own_task: &'a str,
+    start: &'a Start,
     /// Calls of this block so far, by their names.
     names: HashMap<&'a str, TicketId>,
     /// Those of them that start agents in the background.
     agents: Vec<TicketId>,
     /// Calls of this block that are still to come, the one at hand among them.
     later: HashMap<&'a str, Span>,
+    /// The names of all its calls; none in logs of versions that let them stand in text.
+    ids: Names<'a>,
 }
 
 /// What a call uses of other calls.
@@ -188,6 +202,13 @@ impl Block<'_> {
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
         let spec = found.tool;
         unread_arguments(call, spec)?;
+        let (arguments, written) = if self.setup.protocol.routes() && self.start.version >= WHOLE_VALUES {
+            let whole = tools.with_whole_body(spec, arguments);
+            let whole = whole.map_err(|violation| place(violation, call.arguments_span))?;
+            (Arc::clone(&whole), whole)
+        } else {
+            (arguments, Arc::clone(&call.arguments))
+        };
         let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
             Ok((arguments, Vec::new()))
         } else {
@@ -195,7 +216,7 @@ impl Block<'_> {
         };
         let (arguments, coerced) = checked.map_err(|violation| place(violation, call.arguments_span))?;
         if self.setup.protocol.read_options().repairs == RepairPolicy::Strict
-            && let Some(violation) = misread(spec, &call.arguments, &coerced)
+            && let Some(violation) = misread(spec, &written, &coerced)
         {
             return Err(place(violation, call.arguments_span).into());
         }
@@ -209,7 +230,7 @@ impl Block<'_> {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
         }
         let task = || arguments.as_object()?.get("task")?.as_str();
-        if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, self.own_task)) {
+        if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, &self.start.task)) {
             return Err(place(own_task(), call.arguments_span).into());
         }
         let description = match call.description.as_deref().map(str::trim) {
@@ -307,7 +328,7 @@ impl Block<'_> {
     /// Where the arguments refer to other calls, and the tickets of those calls.
     fn references(&self, call: &ToolCall) -> Result<(Vec<String>, Vec<TicketId>), Violation> {
         let (mut pointers, mut needs) = (Vec::new(), Vec::new());
-        for mention in reference::mentions(&call.arguments) {
+        for mention in reference::mentions(&call.arguments, self.start.version < WHOLE_VALUES) {
             if let Some(span) = self.later.get(mention.name) {
                 let own = call.call_id.as_deref() == Some(mention.name);
                 let whose = if own { "itself" } else { "a later call" };
@@ -328,7 +349,20 @@ impl Block<'_> {
                 needs.push(*ticket);
             }
         }
+        self.refuse_reference_in_text(call)?;
         Ok((pointers, needs))
+    }
+
+    /// Refuses text that names a call of this block: it would be sent as it is, before that call has run.
+    fn refuse_reference_in_text(&self, call: &ToolCall) -> Result<(), Violation> {
+        let known = |name: &str| self.state.call_ids.contains_key(name);
+        let Some(mention) = self.ids.inside_text(&call.arguments, known) else { return Ok(()) };
+        let name = mention.name;
+        let message = format!("expected '${name}' as a whole value: got it with other text, where no result is put in");
+        Err(Violation::new(Code::BadReference, message).at(call.arguments_span).pointer(mention.pointer).hint(format!(
+            "use '${name}' alone as the value, write the text in a later block, when the result of '{name}' is there, \
+             or rename that call if no result is meant"
+        )))
     }
 }
 

@@ -10,6 +10,7 @@ use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::around::{CalledTool, judge};
 use crate::protocol::decoder::read_whole;
+use crate::protocol::untagged_call;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, ToolCall};
 use crate::reply::Span;
 use crate::reply::violation::Violation;
@@ -80,6 +81,7 @@ impl RunMachine {
         let turn = self.state.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
+        let reply = untagged_call::checked(&*self.setup.protocol, &self.setup.tools, reply);
         let Reply { raw, repairs, outcome, around, .. } = reply;
         let outcome = outcome.and_then(|moved| self.judge(&raw, &around, moved));
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
@@ -179,7 +181,7 @@ impl RunMachine {
     }
 
     /// A limit of tokens or cost, here or above, for which nothing was counted.
-    fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
+    pub(super) fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
         if self.start.version < COUNTED {
             return None;
         }
@@ -202,7 +204,7 @@ impl RunMachine {
         found
     }
 
-    fn read(&self, text: &str, reason: FinishReason) -> Reply {
+    pub(super) fn read(&self, text: &str, reason: FinishReason) -> Reply {
         read_whole(&*self.setup.protocol, self.options(), text, reason)
     }
 
@@ -240,7 +242,7 @@ impl RunMachine {
             }
             // The calls before it are needed to know what its references mean; they are planned with it.
             let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start.task) else {
+            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start) else {
                 return;
             };
             // A call that waits for one which has not started can't start early either.

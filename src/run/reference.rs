@@ -1,6 +1,8 @@
 //! References between calls (chatty): a string argument that is exactly `$call_id` stands for that call's result.
+//! `$1` is none: a price, or a group of a regular expression.
 
 use crate::reply::Value;
+use std::collections::{BTreeSet, HashSet};
 
 /// One string argument that may be a reference.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,21 +13,84 @@ pub(super) struct Mention<'a> {
     pub(super) pointer: String,
 }
 
-/// All strings of the form `$name` in `arguments`; `$$name` is a literal and is none.
-pub(super) fn mentions(arguments: &Value) -> Vec<Mention<'_>> {
+/// All strings of the form `$name` in `arguments`; `$$name` is a literal and is none. With `numbers`, as in logs of older
+/// versions, `$1` is one as well.
+pub(super) fn mentions(arguments: &Value, numbers: bool) -> Vec<Mention<'_>> {
     let mut found = Vec::new();
-    visit(arguments, &mut String::new(), &mut found);
+    visit(arguments, &mut String::new(), &mut |text, pointer| {
+        let number = || text.strip_prefix('$').filter(|name| numbers && !name.is_empty() && !name.starts_with('$'));
+        if let Some(name) = reference(text).or_else(number) {
+            found.push(Mention { name, pointer: pointer.to_owned() });
+        }
+    });
     found
 }
 
-fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut Vec<Mention<'a>>) {
+/// The names of the calls of a block, to find in text.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    names: HashSet<&'a str>,
+    /// The lengths of the names, the longest first.
+    lengths: Vec<usize>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: HashSet<&str> = names.filter(|name| can_be_referred_to(name)).collect();
+        let lengths: BTreeSet<usize> = names.iter().map(|name| name.len()).collect();
+        Self { names, lengths: lengths.into_iter().rev().collect() }
+    }
+
+    /// The first string in `arguments` that names one of them beside other text: `see $name`, `$name.field`, `${name}`.
+    /// Whole references are `known` ones, too.
+    pub(super) fn inside_text(&self, arguments: &Value, known: impl Fn(&str) -> bool) -> Option<Mention<'a>> {
+        let mut found = None;
+        visit(arguments, &mut String::new(), &mut |text, pointer| {
+            let is_whole = || reference(text).is_some_and(|name| self.names.contains(name) || known(name));
+            if found.is_none() && text.contains('$') && !is_whole() {
+                found = self.find(text).map(|name| Mention { name, pointer: pointer.to_owned() });
+            }
+        });
+        found
+    }
+
+    /// The first of them that follows a `$` in `text` as a whole word.
+    fn find(&self, text: &str) -> Option<&'a str> {
+        let mut rest = text;
+        while let Some((_, after)) = rest.split_once('$') {
+            if after.starts_with('$') {
+                rest = after.trim_start_matches('$');
+                continue;
+            }
+            let written = after.strip_prefix('{').unwrap_or(after);
+            let named = |length: &usize| {
+                let (name, next) = written.split_at_checked(*length)?;
+                let is_word = !next.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+                self.names.get(name).filter(|_| is_word).copied()
+            };
+            if let Some(name) = self.lengths.iter().find_map(named) {
+                return Some(name);
+            }
+            rest = after;
+        }
+        None
+    }
+}
+
+/// The name that a string refers to, if it is nothing but a reference.
+fn reference(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    (!name.starts_with('$') && can_be_referred_to(name)).then_some(name)
+}
+
+fn can_be_referred_to(name: &str) -> bool {
+    name.bytes().any(|byte| !byte.is_ascii_digit())
+}
+
+fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut impl FnMut(&'a str, &str)) {
     let length = pointer.len();
     match value {
-        Value::String(text) => {
-            if let Some(name) = text.strip_prefix('$').filter(|name| !name.is_empty() && !name.starts_with('$')) {
-                found.push(Mention { name, pointer: pointer.clone() });
-            }
-        }
+        Value::String(text) => found(text, pointer),
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
                 pointer.push('/');
@@ -51,6 +116,7 @@ pub(super) fn substitute(arguments: &Value, result: &dyn Fn(&str) -> Option<Valu
     match arguments {
         Value::String(text) => match text.strip_prefix('$') {
             Some(literal) if literal.starts_with('$') => Value::from(literal),
+            // The log says which calls are referred to: what older versions took for a reference stays one.
             Some(name) => result(name).unwrap_or_else(|| arguments.clone()),
             None => arguments.clone(),
         },
@@ -73,8 +139,57 @@ mod tests {
     #[test]
     fn only_whole_strings_are_mentions() {
         let arguments = value(r#"{"a": "$one", "b": ["x $two", {"c/d": "$three"}], "e": "$$four", "f": "$"}"#);
-        let found: Vec<_> = mentions(&arguments).into_iter().map(|mention| (mention.name, mention.pointer)).collect();
+        let found: Vec<_> =
+            mentions(&arguments, false).into_iter().map(|mention| (mention.name, mention.pointer)).collect();
         assert_eq!(found, [("one", "/a".to_owned()), ("three", "/b/1/c~1d".to_owned())]);
+    }
+
+    #[test]
+    fn ids_of_digits_are_no_references() {
+        let arguments = value(r#"{"a": "$1", "b": "$20", "c": "$", "d": "$$1"}"#);
+        assert_eq!(mentions(&arguments, false), []);
+        assert_eq!(mentions(&arguments, true).len(), 2);
+        let names = Names::new(["1"].into_iter());
+        assert_eq!(names.inside_text(&value(r#"{"a": "costs $1", "b": "s/(a)/$1/"}"#), |_| false), None);
+    }
+
+    #[test]
+    fn a_name_beside_other_text_is_found() {
+        let calls = Names::new(["one", "two", "a b", "a"].into_iter());
+        let known = |name: &str| name == "one-earlier";
+        for text in [
+            "see $one",
+            "$one.field",
+            "$one ",
+            " $one",
+            "$one$",
+            "${one}",
+            "$x and $one",
+            "$a b!",
+            "$one\n",
+            "($two)",
+            "$two-x",
+        ] {
+            let arguments = serde_json::json!({"list": [{"text": text}]});
+            let found = calls.inside_text(&value(&arguments.to_string()), known).map(|found| found.pointer);
+            assert_eq!(found.as_deref(), Some("/list/0/text"), "{text}");
+        }
+        for text in [
+            "$one",
+            "$$one",
+            "see $$one",
+            "$ones",
+            "$one_2",
+            "one",
+            "$ one",
+            "$",
+            "$three.x",
+            "$HOME/one",
+            "$one-earlier",
+        ] {
+            let arguments = serde_json::json!({"text": text});
+            assert_eq!(calls.inside_text(&value(&arguments.to_string()), known), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A log driven through the machine once more: the replies and outcomes that it records must give the same events.
+//! A log driven through the machine once more: the replies and outcomes that it records must give the same events. Of
+//! replies in older logs it is the moves and violations that are taken.
 
 use super::event::{Event, FailedAttempt, FailedCall, Note, Record, Shortened, StopReason};
 use super::limits::Limit;
@@ -81,6 +82,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
     let Some(first) = records.first() else { return Ok(0) };
     let at = first.at;
     match &first.event {
+        Event::ModelReplied { .. } if machine.trusts_log() => machine.take_recorded(records, at),
         Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } => {
             let details = ReplyDetails {
                 finish_reason: *finish_reason,
@@ -97,6 +99,11 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         }
         Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),
         Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
+        Event::TicketOpened(_) | Event::Noted { note: Note::Exhausted(_) }
+            if machine.state().phase == Phase::Asking && machine.trusts_log() =>
+        {
+            machine.emit(first.event.clone(), at);
+        }
         Event::TicketOpened(_) => open_early(machine, records, at),
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
@@ -113,6 +120,9 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             machine.approve(*ticket, arguments.clone(), by.as_deref(), at);
         }
         Event::Moved { turn, .. } if machine.state().phase == Phase::Checking => machine.accept_answer(*turn, at),
+        Event::Violated { turn, violation } if machine.is_checking(*turn) && machine.trusts_log() => {
+            machine.record_violation((**violation).clone(), at);
+        }
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }

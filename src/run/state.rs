@@ -193,6 +193,9 @@ pub struct RunState {
     pub(super) unheard: BTreeSet<TicketId>,
     /// Tickets whose results the model was shown: on its own asking, inline, or in a last turn (ticket).
     loaded: BTreeSet<TicketId>,
+    /// The run's own task, as the list of tickets describes it (ticket).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    own_task: Option<Arc<str>>,
     /// Tickets that were opened or changed since the last message.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     changed: BTreeSet<TicketId>,
@@ -215,6 +218,11 @@ fn is_at_start(position: &usize) -> bool {
 }
 
 impl RunState {
+    /// The run's own task, as the list of tickets describes it. `None` where the list does not have it.
+    pub fn own_task(&self) -> Option<&str> {
+        self.own_task.as_deref()
+    }
+
     /// Its images and files, in the order in which they came: of messages, of the user, of tickets.
     pub fn parts(&self) -> Vec<&Part> {
         let user = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.is_of_user());
@@ -314,9 +322,12 @@ impl RunState {
         if call.is_final() {
             return Arc::clone(&call.arguments);
         }
-        let result = |name: &str| match &self.tickets.get(*self.call_ids.get(name)?)?.outcome {
-            Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
-            _ => None,
+        let result = |name: &str| {
+            let ticket = self.call_ids.get(name).filter(|ticket| call.needs.contains(ticket))?;
+            match &self.tickets.get(*ticket)?.outcome {
+                Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
+                _ => None,
+            }
         };
         Arc::new(reference::substitute(&call.arguments, &result))
     }

@@ -121,14 +121,15 @@ impl TicketList {
         self.open
     }
 
-    /// The list as the ticket protocol shows it: a JSON array of `id`, `description`, `status`, oldest first.
-    pub fn to_json(&self) -> String {
-        rows(self.tickets.iter())
+    /// The list as the ticket protocol shows it: a JSON array of `id`, `description`, `status`, oldest first. The run's
+    /// `own` task, which is no ticket of the store, is the first.
+    pub fn to_json(&self, own: Option<&str>) -> String {
+        rows(own, self.tickets.iter())
     }
 
     /// The same of these tickets alone.
-    pub(crate) fn to_json_of(&self, ids: &[TicketId]) -> String {
-        rows(ids.iter().filter_map(|id| self.get(*id)))
+    pub(crate) fn to_json_of(&self, own: Option<&str>, ids: &[TicketId]) -> String {
+        rows(own, ids.iter().filter_map(|id| self.get(*id)))
     }
 
     /// The ids of all tickets but these, which are in ascending order: `T1 to T7, T9`. Empty where there are no others.
@@ -151,11 +152,12 @@ impl TicketList {
     }
 }
 
-fn rows<'a>(tickets: impl Iterator<Item = &'a Ticket>) -> String {
+fn rows<'a>(own: Option<&'a str>, tickets: impl Iterator<Item = &'a Ticket>) -> String {
+    let own = own.map(|description| Row { id: TicketId::OWN.to_string(), description, status: Status::InProgress });
     let row = |ticket: &'a Ticket| Row {
         id: ticket.id.to_string(),
         description: &ticket.description,
         status: ticket.status(),
     };
-    serde_json::to_string(&tickets.map(row).collect::<Vec<_>>()).unwrap_or_default()
+    serde_json::to_string(&own.into_iter().chain(tickets.map(row)).collect::<Vec<_>>()).unwrap_or_default()
 }

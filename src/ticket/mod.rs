@@ -17,6 +17,9 @@ use std::sync::Arc;
 pub struct TicketId(pub u32);
 
 impl TicketId {
+    /// The run's own task in the list that the model is shown. No ticket of the store has this id, and none is read of it.
+    pub const OWN: Self = Self(0);
+
     /// Reads `T12`, as the model writes it; blanks around it are let pass.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix('T')?;

@@ -82,15 +82,32 @@ fn short_name(name: &'static str, schema: Schema<'_>, map: &Map<String, Json>, d
             Some(format @ ("date" | "date-time" | "time" | "uuid" | "uri" | "email" | "binary")) => format.to_owned(),
             _ => "str".to_owned(),
         },
-        "array" => match schema.item(0) {
-            Some(item) => format!("[{}]", short_type(item, depth)),
-            None => "array".to_owned(),
+        "array" => match (tuple(schema, depth), schema.item(0)) {
+            (Some(items), _) => format!("[{items}]"),
+            (None, Some(item)) => format!("[{}]", short_type(item, depth)),
+            (None, None) => "array".to_owned(),
         },
         "object" if depth > 0 && !schema.property_names().is_empty() => {
             format!("{{{}}}", fields(schema, depth - 1))
         }
+        "object" if schema.property_names().is_empty() && schema.required_names().is_empty() => {
+            match schema.any_property() {
+                Some(value) => format!("{{str: {}}}", short_type(value, depth.saturating_sub(1))),
+                None => "object".to_owned(),
+            }
+        }
         other => other.to_owned(),
     }
+}
+
+/// `int, str`: the items of an array whose places have schemas of their own.
+fn tuple(schema: Schema<'_>, depth: usize) -> Option<String> {
+    let (items, open) = schema.places()?;
+    let mut texts: Vec<String> = items.iter().take(OPTIONS).map(|item| short_type(*item, depth)).collect();
+    if open || items.len() > OPTIONS {
+        texts.push("…".to_owned());
+    }
+    Some(texts.join(", "))
 }
 
 /// `name: str, tag?: str = "x"`: the properties of an object schema, the required ones first.
@@ -254,12 +271,39 @@ mod tests {
             (json!({"$ref": "#/$defs/Id"}), "int"),
             (json!({"type": "array", "items": {"$ref": "#/$defs/Id"}}), "[int]"),
             (json!({"type": "object"}), "object"),
+            (
+                json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
+                "[int, str]",
+            ),
+            (json!({"prefixItems": [{"type": "integer"}], "type": "array"}), "[int, …]"),
+            (json!({"prefixItems": [{"type": "integer"}], "items": {"type": "string"}, "type": "array"}), "[int, …]"),
+            (json!({"prefixItems": [{"$ref": "#/$defs/Id"}, {}], "items": false, "type": "array"}), "[int, any]"),
+            (
+                json!({"items": [{"type": "integer"}, {"type": "string"}], "additionalItems": false, "type": "array"}),
+                "[int, str]",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "number"}}}),
+                "{str: [number]}",
+            ),
+            (
+                json!({"anyOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "null"}]}),
+                "{str: int}|null",
+            ),
+            (json!({"type": "object", "additionalProperties": {"$ref": "#/$defs/Pet"}}), "{str: Pet}"),
+            (json!({"type": "object", "additionalProperties": true}), "object"),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "integer"}, "properties": {"a": {"type": "string"}}}),
+                "{a?: str, …}",
+            ),
             (json!({}), "any"),
             (json!(true), "any"),
         ] {
             assert_eq!(short_type(schema.at(&node), 1), expected, "{node}");
         }
         assert_eq!(short_type(schema.at(&json!({"$ref": "#/$defs/Pet"})), 0), "Pet");
+        let dict = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        assert_eq!(short_type(schema.at(&dict), 0), "{str: int}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod check;
 mod stored;
+mod whole_body;
 
 use super::describe::{any_of, named, truncate};
 use super::interface::Rendered;
@@ -177,6 +178,11 @@ impl ToolSet {
     /// The tool of exactly this name.
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.entries.get_full(name).map(|(_, name, entry)| self.spec(name, entry))
+    }
+
+    /// The tool of exactly this name, or the operation of a document that it names.
+    pub(crate) fn called(&self, name: &str) -> Option<&ToolSpec> {
+        self.get(name).or_else(|| Some(self.routed(self.documents.as_deref()?, name).ok()?.tool))
     }
 
     /// The tools in their order.

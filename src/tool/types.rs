@@ -201,6 +201,30 @@ impl<'a> Schema<'a> {
         })
     }
 
+    /// The schema of every property, where none has one of its own.
+    pub(crate) fn any_property(self) -> Option<Self> {
+        self.find(Types::OBJECT, Fuel::new(&Cell::new(0)), &|map| {
+            map.get("additionalProperties").filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()))
+        })
+    }
+
+    /// The schemas of items by their places, and whether more may follow; `None` where all items have the same one.
+    pub(crate) fn places(self) -> Option<(Vec<Self>, bool)> {
+        let holder = self.find(Types::ARRAY, Fuel::new(&Cell::new(0)), &|map| {
+            let own = map.get("prefixItems").or_else(|| map.get("items").filter(|items| items.is_array()))?;
+            own.as_array().filter(|items| !items.is_empty()).map(|_| own)
+        })?;
+        let items: Vec<Self> = holder.node.as_array()?.iter().map(|item| self.at(item)).collect();
+        let most = self.find(Types::ARRAY, Fuel::new(&Cell::new(0)), &|map| map.get("maxItems"));
+        let most = most.and_then(|most| most.node.as_u64()).and_then(|most| usize::try_from(most).ok());
+        let rest = self.find(Types::ARRAY, Fuel::new(&Cell::new(0)), &|map| {
+            if map.contains_key("prefixItems") { map.get("items") } else { map.get("additionalItems") }
+        });
+        let closed = rest.is_some_and(|rest| rest.node == &Json::Bool(false));
+        let open = !closed && most.is_none_or(|most| most > items.len());
+        Some((items, open))
+    }
+
     fn find(
         self,
         kind: Types,

@@ -4,8 +4,10 @@ mod after_start_tag;
 mod block;
 mod blocks;
 mod call;
-mod displayed_block;
+pub(in crate::protocol) mod displayed_block;
+mod narrated_fence;
 mod outcome;
+mod template_reasoning;
 mod untagged;
 mod wrong_tags;
 
@@ -14,7 +16,7 @@ use crate::protocol::reasoning::{Growing, Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
-use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::envelope::{DETAILS, Envelope, LOOSE, Look, Mark};
 use crate::reply::tag::{Match, Tag, unfinished_tokens};
 use crate::reply::{BoxedViolation, Code, RepairCode, Span, Violation};
 use after_start_tag::{AfterStartTag, Next};
@@ -22,6 +24,7 @@ use block::{Block, Step};
 use blocks::{Blocks, EndedBlock};
 use call::Calls;
 pub(super) use call::{corrected, written_call};
+use narrated_fence::Beginning;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -36,6 +39,8 @@ pub struct ToolTags {
 
 /// What counts in the text.
 const LOOK: Look = Look { brackets: false, reasoning: true, code: true };
+/// Marks of reasoning that are text of an answer.
+pub(in crate::protocol) const NO_REASONING: &[&str] = &[DETAILS, LOOSE];
 /// The longest text between two marks that are only named.
 const MENTION: usize = 120;
 /// The start tag among the envelope's.
@@ -48,7 +53,7 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags, reasoning: &[(String, Stri
     Box::new(ChattyDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(own, &[], options.think_prefilled).reasoning(reasoning),
+        envelope: Envelope::new(own, NO_REASONING, options.think_prefilled).reasoning(reasoning),
         tags,
         reasoning: Reasoning::default(),
         narration: Narration::default(),
@@ -240,7 +245,7 @@ impl ChattyDecoder {
     fn look(&mut self, text: &str, mark: Option<Mark>, deltas: &mut Vec<Delta>) {
         // Reasoning in mid-text counts only once it is closed: it may be a tag that an answer speaks of.
         let leading = match self.envelope.reasoning_start() {
-            Some(start) => self.leading(text, start),
+            Some(start) => self.leading(text, start) && !self.envelope.reasoning_is_words(),
             None => true,
         };
         // Marks that the text speaks of are a part of it.
@@ -326,7 +331,15 @@ impl ChattyDecoder {
         if rest.starts_with(['[', '{']) {
             return true;
         }
-        if !rest.starts_with("```") && !rest.starts_with("~~~") && !"```".starts_with(rest) {
+        let rest = match narrated_fence::beginning(rest) {
+            Beginning::Open => return true,
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            Beginning::Other => rest,
+        };
+        if !rest.starts_with("```")
+            && !rest.starts_with("~~~")
+            && !["```", "~~~"].iter().any(|ticks| ticks.starts_with(rest))
+        {
             return false;
         }
         let Some(end) = self.envelope.first_code_end() else { return true };

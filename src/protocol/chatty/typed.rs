@@ -3,8 +3,9 @@
 //! The decoder of plain replies sees nothing of the answer block. It reads the tool block, or the text before the answer.
 
 mod block;
+mod fenced;
 
-use super::read::ToolTags;
+use super::read::{NO_REASONING, ToolTags};
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
@@ -48,7 +49,7 @@ pub(super) fn decoder(
         options,
         returns: returns.clone(),
         buffer: Buffer::default(),
-        envelope: Envelope::new(own, &[], options.think_prefilled).reasoning(reasoning),
+        envelope: Envelope::new(own, NO_REASONING, options.think_prefilled).reasoning(reasoning),
         fed: 0,
         state: State::Text,
         fault: None,
@@ -99,7 +100,7 @@ impl Decoder for TypedDecoder {
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
         self.buffer.close();
         self.advance(true, &mut Vec::new());
-        let Self { mut plain, options, returns, buffer, state, fault, .. } = *self;
+        let Self { mut plain, options, returns, buffer, envelope, state, fault, .. } = *self;
         let raw = buffer.into_text();
         let expected = form(&returns);
         let answered = matches!(state, State::Answer(_));
@@ -108,9 +109,18 @@ impl Decoder for TypedDecoder {
         }
         let before = plain.finish(if answered { FinishReason::Stop } else { reason });
         let mut reply = Reply { raw, narration: None, outcome: Err(without_block(&expected)), ..before };
-        let outcome = match state {
-            State::Answer(block) => answer(&mut reply, *block, before.outcome, &options, reason),
-            State::Text | State::Tools => match before.outcome {
+        let code = envelope.code(reply.raw.len());
+        let fenced = match &state {
+            State::Text => fenced::answer(&reply.raw, &code, &before.outcome, &options, &returns, reason),
+            State::Tools | State::Answer(_) => None,
+        };
+        let outcome = match (state, fenced) {
+            (_, Some(read)) => read.map(|(checked, repairs)| {
+                reply.repairs.extend(repairs);
+                Move::Finish { value: checked.value, success: None, coerced: checked.coerced }
+            }),
+            (State::Answer(block), None) => answer(&mut reply, *block, before.outcome, &options, reason),
+            (State::Text | State::Tools, None) => match before.outcome {
                 Ok(Move::Finish { .. }) => Err(Box::new(without_block(&expected).at(Span::new(0, reply.raw.len())))),
                 Ok(moved) => {
                     reply.narration = before.narration;
@@ -208,7 +218,7 @@ fn answer(
 fn apart(raw: &str, moved: &Move) -> Result<(), BoxedViolation> {
     let Move::Call { calls } = moved else { return Ok(()) };
     let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return Ok(()) };
-    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), &[], false);
+    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), NO_REASONING, false);
     envelope.resume(last.span.end);
     while let Some(mark) = envelope.next(raw, true, LOOK) {
         if let Mark::Tag { span, .. } = mark {

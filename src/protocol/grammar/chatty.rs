@@ -26,7 +26,7 @@ const BETWEEN: &str = ", ";
 pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
-    let first = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| tool.name().into());
+    let first = callable(&mut rules, scope, Level::Plain, None, &mut unruled, false, |tool| tool.name().into());
     // The result of a call before it can stand for any argument.
     let any = Node::sequence([
         Node::literal("\"$call_"),
@@ -34,7 +34,8 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) 
         Node::literal("\""),
     ]);
     let reference = rules.word("reference", any);
-    let later = callable(&mut rules, scope, Level::Plain, Some(&reference), &mut Vec::new(), |tool| tool.name().into());
+    let later =
+        callable(&mut rules, scope, Level::Plain, Some(&reference), &mut Vec::new(), false, |tool| tool.name().into());
     let mut forms = Vec::new();
     let wait = wait(scope);
     if scope.finish || (first.is_empty() && wait.is_none()) {

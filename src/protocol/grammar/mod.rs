@@ -114,13 +114,14 @@ impl Callable<'_> {
 
 /// The tools that can be called, each with what its schema admits. Of more tools than a prompt has room for the schemas
 /// would make a grammar of megabytes: those admit any object, and so do tools whose schema admits none; the check of the
-/// arguments knows the rest.
+/// arguments knows the rest. With `bodies`, what is the whole body of a request is written in place of the object, too.
 fn callable<'a>(
     rules: &mut Rules,
     scope: &Scope<'a>,
     level: Level,
     reference: Option<&Node>,
     unruled: &mut Vec<String>,
+    bodies: bool,
     written: impl Fn(ToolView<'a>) -> Cow<'a, str>,
 ) -> Vec<Callable<'a>> {
     if !scope.calls {
@@ -137,6 +138,7 @@ fn callable<'a>(
             converter.with_reference(reference.cloned()).arguments(tool.name())
         });
         if let Some(arguments) = arguments {
+            let arguments = if bodies { or_whole_body(rules, scope, tool, arguments) } else { arguments };
             all.push(Callable { names: vec![written(tool)], arguments });
         } else {
             unruled.push(tool.name().to_owned());
@@ -148,4 +150,15 @@ fn callable<'a>(
         all.push(Callable { names: others.into_iter().map(written).collect(), arguments });
     }
     all
+}
+
+/// The arguments of a tool, or the body of its request where it takes nothing else.
+fn or_whole_body(rules: &mut Rules, scope: &Scope<'_>, tool: ToolView<'_>, arguments: Node) -> Node {
+    let Some(spec) = scope.tools.get(tool.name()) else { return arguments };
+    let schemas = scope.tools.whole_body_schemas(spec);
+    let bodies: Vec<Node> = schemas
+        .into_iter()
+        .filter_map(|schema| Converter::new(rules, Level::Plain, scope.bounds, &spec.parameters).finite(schema, "body"))
+        .collect();
+    Node::choice([arguments].into_iter().chain(bodies)).unwrap_or_else(Node::empty)
 }

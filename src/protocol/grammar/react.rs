@@ -36,7 +36,7 @@ pub fn react(scope: &Scope<'_>, strict: bool, returns: Option<&AnswerType>) -> G
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
     let (level, quote) = if strict { (Level::Nested, "\"") } else { (Level::Plain, "") };
-    let calls = callable(&mut rules, scope, level, None, &mut unruled, |tool| tool.name().into());
+    let calls = callable(&mut rules, scope, level, None, &mut unruled, false, |tool| tool.name().into());
     let names: Vec<String> = calls.iter().flat_map(|tool| &tool.names).map(ToString::to_string).collect();
     let mut actions: Vec<Node> = Vec::new();
     let finish = scope.finish || calls.is_empty();

@@ -26,7 +26,7 @@ const END: &str = "}\n</output>";
 pub fn ticket(scope: &Scope<'_>, names: bool, returns: Option<&AnswerType>) -> Grammar {
     let mut rules = Rules::default();
     let mut unruled = Vec::new();
-    let mut calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, |tool| route(scope, tool));
+    let mut calls = callable(&mut rules, scope, Level::Plain, None, &mut unruled, true, |tool| route(scope, tool));
     if names {
         for call in &mut calls {
             let name = |route: &Cow<'_, str>| route.strip_prefix("POST /").unwrap_or(route).to_owned().into();

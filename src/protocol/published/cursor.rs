@@ -1,5 +1,6 @@
 //! Reads the parts of a form, one after the other.
 
+use super::families::Trim;
 use crate::protocol::{ReadOptions, unknown_keys};
 use crate::reply::json::{JsonReader, Progress, Record, Settings};
 use crate::reply::{Object, Repair, Span, Value};
@@ -107,15 +108,20 @@ impl<'a> Cursor<'a> {
         Some((members.collect(), span, repairs))
     }
 
-    /// The value of a parameter up to its end tag: its text, without the line ends around it. Where it holds marks of the
-    /// form itself, its end is a guess.
-    pub(super) fn parameter(&mut self, close: &str) -> Option<Value> {
+    /// The value of a parameter up to its end tag: its text. Where it holds marks of the form itself, its end is a guess.
+    pub(super) fn parameter(&mut self, close: &str, trim: Trim) -> Option<Value> {
         let text = self.until(close)?.of(self.text);
         if OWN.iter().any(|mark| text.contains(mark)) {
             return None;
         }
-        let text = text.strip_prefix('\n').unwrap_or(text);
-        Some(Value::from(text.strip_suffix('\n').unwrap_or(text)))
+        Some(Value::from(match trim {
+            Trim::Nothing => text,
+            Trim::Blanks => text.trim(),
+            Trim::Line => {
+                let text = text.strip_prefix('\n').unwrap_or(text);
+                text.strip_suffix('\n').unwrap_or(text)
+            }
+        }))
     }
 }
 

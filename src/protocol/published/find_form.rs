@@ -1,88 +1,30 @@
 //! Where a published form begins: at one of its marks, outside reasoning and Markdown code.
 
+use super::families::{Form, ROWS, Row};
+use crate::protocol::chatty::read::displayed_block;
 use crate::reply::Span;
 use crate::reply::envelope::{Envelope, Look, Mark as Found};
 use crate::reply::tag::Tag;
 use std::sync::{Arc, LazyLock};
 
-/// A family of forms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `<tool_call>{"name": …, "arguments": {…}}</tool_call>` (Hermes, Qwen), with tags inside (Qwen3-Coder, GLM).
-    Tagged,
-    /// `[TOOL_CALLS] [{…}]`, `[TOOL_CALLS]name[ARGS]{…}` (Mistral).
-    Listed,
-    /// `<|python_tag|>{"name": …, "parameters": {…}}` (Llama).
-    Python,
-    /// `<function=name>…</function>` (Llama, Qwen3-Coder).
-    Function,
-    /// `<invoke name="name">…</invoke>` (Claude).
-    Invoke,
-    /// `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>` (Kimi).
-    Section,
-    /// `<|channel|>commentary to=functions.name<|message|>{…}` (gpt-oss).
-    Channel,
-    /// `Action: name` and `Action Input: {…}` (`ReAct`).
-    Action,
-    /// `functions.name({…})`.
-    Dotted,
-}
-
-impl Form {
-    /// What it begins with, for messages.
-    pub(super) const fn shown(self) -> &'static str {
-        match self {
-            Self::Tagged => "<tool_call>",
-            Self::Listed => "[TOOL_CALLS]",
-            Self::Python => "<|python_tag|>",
-            Self::Function => "<function=...>",
-            Self::Invoke => "<invoke ...>",
-            Self::Section => "<|tool_call_begin|>",
-            Self::Channel => "<|channel|>commentary to=...",
-            Self::Action => "Action: and Action Input:",
-            Self::Dotted => "functions.name(...)",
-        }
-    }
-
-    /// Whether the tool is named outside of JSON, so that the JSON inside can't be a move.
-    pub(super) const fn names_outside(self) -> bool {
-        !matches!(self, Self::Tagged | Self::Listed | Self::Python)
-    }
-}
-
-/// What the forms begin with.
-const MARKS: &[(&str, Form)] = &[
-    ("<tool_call>", Form::Tagged),
-    ("[TOOL_CALLS]", Form::Listed),
-    ("<|python_tag|>", Form::Python),
-    ("<function=", Form::Function),
-    ("<function_calls>", Form::Invoke),
-    ("<invoke ", Form::Invoke),
-    ("<antml:function_calls>", Form::Invoke),
-    ("<antml:invoke ", Form::Invoke),
-    ("<|tool_calls_section_begin|>", Form::Section),
-    ("<|tool_call_begin|>", Form::Section),
-    ("<|start|>assistant<|channel|>commentary to=", Form::Channel),
-    ("<|channel|>commentary to=", Form::Channel),
-    ("Action:", Form::Action),
-    ("functions.", Form::Dotted),
-];
-static TAGS: LazyLock<Arc<[Tag]>> = LazyLock::new(|| MARKS.iter().map(|(mark, _)| Tag::new(*mark)).collect());
+static TAGS: LazyLock<Arc<[Tag]>> = LazyLock::new(|| ROWS.iter().map(|row| Tag::new(row.mark)).collect());
 /// What follows the line of an `Action:`.
 pub(super) const INPUT: &str = "action input:";
 /// Marks of Markdown around the words of such lines.
-pub(super) const MARKDOWN: [char; 6] = ['*', '_', '#', '>', '`', ' '];
+pub(super) const MARKDOWN: [char; 5] = ['*', '_', '#', '`', ' '];
 /// Bytes of a name, and of what stands before it in its line.
 const NAME: usize = 120;
 const BEFORE: usize = 12;
 /// Blanks between the parts of a form.
 const BLANKS: usize = 8;
+/// Bytes before a mark in which something may stand that shows it.
+const LOOK_BACK: usize = 4_000;
 
 /// A mark that was found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     pub(super) span: Span,
-    pub(super) form: Form,
+    pub(super) row: &'static Row,
 }
 
 /// Seeks the first mark.
@@ -98,10 +40,15 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub(super) fn new(reasoning: &[(String, String)], prefilled: bool, own: Option<&str>) -> Self {
+    pub(super) fn new(
+        reasoning: &[(String, String)],
+        no_reasoning: &'static [&'static str],
+        prefilled: bool,
+        own: Option<&str>,
+    ) -> Self {
         Self {
-            envelope: Envelope::new(Arc::clone(&TAGS), &[], prefilled).reasoning(reasoning),
-            own: own.and_then(|own| MARKS.iter().position(|(mark, _)| own.eq_ignore_ascii_case(mark))),
+            envelope: Envelope::new(Arc::clone(&TAGS), no_reasoning, prefilled).reasoning(reasoning),
+            own: own.and_then(|own| ROWS.iter().position(|row| own.eq_ignore_ascii_case(row.mark))),
             reasoning: Vec::new(),
             pending: None,
             found: None,
@@ -124,7 +71,7 @@ impl Finder {
             if let Some(mark) = self.pending {
                 match counts(text, mark, end) {
                     None => return mark.span.start,
-                    Some(counts) => self.found = counts.then_some(mark),
+                    Some(counts) => self.found = Some(mark).filter(|_| counts && !is_displayed(text, mark.span.start)),
                 }
                 self.pending = None;
             }
@@ -134,7 +81,7 @@ impl Finder {
             match self.envelope.next(text, end, Look { brackets: false, reasoning: true, code: true }) {
                 Some(Found::Tag { index, .. }) if Some(index) == self.own => {}
                 Some(Found::Tag { index, span, .. }) => {
-                    self.pending = MARKS.get(index).map(|(_, form)| Mark { span, form: *form });
+                    self.pending = ROWS.get(index).map(|row| Mark { span, row });
                 }
                 Some(Found::Reasoning { whole, .. }) => self.reasoning.push(whole),
                 Some(Found::Bracket(_)) => {}
@@ -144,11 +91,20 @@ impl Finder {
     }
 }
 
+/// Whether a mark is only shown: in a quotation, in `<pre>`. What stands far above is not looked at, once for each mark.
+fn is_displayed(text: &str, at: usize) -> bool {
+    let mut from = at.saturating_sub(LOOK_BACK);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text.get(from..).is_some_and(|near| displayed_block::place(near, at - from).is_some())
+}
+
 /// Whether a mark begins its form; `None` where more text is needed.
 fn counts(text: &str, mark: Mark, end: bool) -> Option<bool> {
     let unknown = if end { Some(false) } else { None };
     let after = text.get(mark.span.end..).unwrap_or("");
-    match mark.form {
+    match mark.row.form {
         Form::Action => {
             if !begins_line(text, mark.span.start) {
                 return Some(false);
@@ -190,6 +146,8 @@ fn counts(text: &str, mark: Mark, end: bool) -> Option<bool> {
                 None => unknown,
             }
         }
+        Form::FinalAnswer => Some(begins_line(text, mark.span.start)),
+        Form::Channel if !mark.row.mark.starts_with('<') => Some(begins_line(text, mark.span.start)),
         _ => Some(true),
     }
 }
@@ -206,16 +164,16 @@ mod tests {
     use super::{Finder, Form};
 
     fn found(text: &str) -> Option<(usize, Form)> {
-        let mut finder = Finder::new(&[], false, None);
+        let mut finder = Finder::new(&[], &[], false, None);
         finder.advance(text, true);
-        let whole = finder.found().map(|mark| (mark.span.start, mark.form));
-        let mut finder = Finder::new(&[], false, None);
+        let whole = finder.found().map(|mark| (mark.span.start, mark.row.form));
+        let mut finder = Finder::new(&[], &[], false, None);
         let mut certain = 0;
         for (at, c) in text.char_indices() {
             certain = finder.advance(text.get(..at + c.len_utf8()).unwrap_or(""), false).max(certain);
         }
         finder.advance(text, true);
-        assert_eq!(finder.found().map(|mark| (mark.span.start, mark.form)), whole, "{text}");
+        assert_eq!(finder.found().map(|mark| (mark.span.start, mark.row.form)), whole, "{text}");
         assert!(whole.is_none_or(|(start, _)| certain <= start), "{text}");
         whole
     }
@@ -223,7 +181,7 @@ mod tests {
     #[test]
     fn marks_count_where_their_form_begins() {
         for (text, form) in [
-            ("<tool_call>", Form::Tagged),
+            ("<tool_call>", Form::Wrapped),
             ("so: [TOOL_CALLS]", Form::Listed),
             ("Action: go\nAction Input:", Form::Action),
             ("**Action:** go\n**Action Input:**", Form::Action),
@@ -245,6 +203,9 @@ mod tests {
             "functions.go(x)",
             "functions.",
             "[TOOL_CALL]",
+            "> <tool_call>",
+            "So:\n> Action: go\n> Action Input:",
+            "<pre><tool_call>",
         ] {
             assert_eq!(found(text), None, "{text}");
         }
@@ -252,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_protocols_own_tag_is_no_mark() {
-        let mut finder = Finder::new(&[], false, Some("<tool_call>"));
+        let mut finder = Finder::new(&[], &[], false, Some("<tool_call>"));
         finder.advance("<tool_call>[]</tool_call>", true);
         assert!(finder.found().is_none());
     }

@@ -2,7 +2,9 @@
 
 use super::call::{self, Call};
 use super::cursor::{Cursor, name};
-use super::find_form::{Form, INPUT, MARKDOWN, Mark};
+use super::families::{Form, ROWS, Row, Trim};
+use super::find_form::{INPUT, MARKDOWN, Mark};
+use super::{bare, gemma, pythonic};
 use crate::protocol::ReadOptions;
 use crate::reply::{Object, Span, Value};
 
@@ -17,14 +19,16 @@ pub(super) struct Block {
 /// Reads the calls that begin at a mark; `None` where that needs a guess.
 pub(super) fn read(text: &str, mark: Mark, options: &ReadOptions) -> Option<Block> {
     let mut cursor = Cursor::new(text, mark.span.start, options);
-    let mut reader = Reader { calls: Vec::new(), open: false };
+    let mut reader = Reader { row: mark.row, calls: Vec::new(), open: false };
     // The first mark may be written with blanks or in other case.
     cursor.at = mark.span.end;
-    reader.one(mark.form, &mut cursor, mark.span.of(text))?;
+    reader.one(&mut cursor, mark.span.start, mark.row.mark)?;
     while !reader.open {
         let mut next = cursor;
-        let Some(begins) = begins_with(mark.form).iter().find(|begins| next.eat(begins)) else { break };
-        reader.one(mark.form, &mut next, begins)?;
+        next.blanks();
+        let start = next.at;
+        let Some(begins) = begins_with(mark.row).into_iter().find(|begins| next.eat(begins)) else { break };
+        reader.one(&mut next, start, begins)?;
         cursor = next;
     }
     let calls = reader.calls;
@@ -32,39 +36,53 @@ pub(super) fn read(text: &str, mark: Mark, options: &ReadOptions) -> Option<Bloc
 }
 
 /// What another call of the same form begins with.
-fn begins_with(form: Form) -> &'static [&'static str] {
-    match form {
-        Form::Tagged => &["<tool_call>"],
-        Form::Listed => &["[TOOL_CALLS]"],
-        Form::Python => &["<|python_tag|>", ";"],
-        Form::Function => &["<function="],
-        Form::Invoke => &["<invoke ", "<antml:invoke "],
-        Form::Section => &["<|tool_call_begin|>"],
-        Form::Channel => &["<|channel|>commentary to=", "<|start|>assistant<|channel|>commentary to="],
-        Form::Action => &[],
-        Form::Dotted => &["functions."],
+fn begins_with(row: &Row) -> Vec<&'static str> {
+    let of_form = |form| ROWS.iter().filter(move |row| row.form == form).map(|row| row.mark);
+    match row.form {
+        Form::Wrapped | Form::Listed | Form::Function | Form::Gemma => vec![row.mark],
+        Form::Json => vec![row.mark, ";"],
+        Form::Invoke => of_form(Form::Invoke).filter(|mark| mark.contains("invoke")).collect(),
+        Form::Section => vec!["<|tool_call_begin|>"],
+        Form::Separated => vec![CALL],
+        Form::Channel => of_form(Form::Channel).collect(),
+        Form::Dotted => vec![row.mark],
+        Form::Action | Form::FinalAnswer | Form::Bare => Vec::new(),
     }
 }
 
+/// The marks of `DeepSeek`.
+const CALL: &str = "<｜tool▁call▁begin｜>";
+const END_CALL: &str = "<｜tool▁call▁end｜>";
+const END_CALLS: &str = "<｜tool▁calls▁end｜>";
+const SEPARATOR: &str = "<｜tool▁sep｜>";
+
 struct Reader {
+    row: &'static Row,
     calls: Vec<Call>,
     open: bool,
 }
 
 impl Reader {
-    /// Reads what follows one mark.
-    fn one(&mut self, form: Form, cursor: &mut Cursor<'_>, mark: &str) -> Option<()> {
-        let start = cursor.at - mark.len();
-        match form {
-            Form::Tagged => self.tagged(cursor, start),
+    /// Reads what follows one mark, which begins at `start`.
+    fn one(&mut self, cursor: &mut Cursor<'_>, start: usize, mark: &str) -> Option<()> {
+        match self.row.form {
+            Form::Wrapped => self.wrapped(cursor, start),
             Form::Listed => self.listed(cursor, start),
-            Form::Python => self.json(cursor),
-            Form::Function => self.function(cursor, start),
+            Form::Json => self.json(cursor),
+            Form::Function => {
+                self.function(cursor, start)?;
+                // The tag around it may have lost its first half alone.
+                cursor.eat("</tool_call>");
+                Some(())
+            }
             Form::Invoke => self.invokes(cursor, start, mark),
             Form::Section => self.section(cursor, start, mark),
+            Form::Separated => self.separated(cursor, start, mark),
+            Form::Gemma => self.gemma(cursor, start),
             Form::Channel => self.channel(cursor, start),
             Form::Action => self.action(cursor, start),
             Form::Dotted => self.dotted(cursor, start),
+            Form::FinalAnswer | Form::Bare => None,
         }
     }
 
@@ -95,28 +113,59 @@ impl Reader {
         Some(())
     }
 
-    fn tagged(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
+    /// What a family writes between its tags: JSON, one value or several, Python, or tags of another kind.
+    fn wrapped(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
+        if self.row.mark.ends_with('[') {
+            cursor.at -= 1;
+        }
         cursor.blanks();
-        if cursor.rest().starts_with(['{', '[']) {
+        let rest = cursor.rest();
+        if rest.strip_prefix('[').is_some_and(|inside| pythonic::begins(inside.trim_start())) {
+            self.calls.extend(bare::python_list(cursor)?);
+        } else if rest.starts_with(['{', '[']) {
             self.json(cursor)?;
+            while !self.row.close.is_empty() && cursor.rest().trim_start().starts_with('{') {
+                self.json(cursor)?;
+            }
         } else if cursor.eat("<function=") {
             self.function(cursor, start)?;
+            while cursor.eat("<function=") {
+                self.function(cursor, start)?;
+            }
+        } else if pythonic::begins(rest) {
+            self.python(cursor)?;
         } else {
-            let tool = cursor.name(&['<', '\n']).filter(|(tool, _)| !tool.contains(char::is_whitespace))?;
-            let pairs = parameters(cursor, "</tool_call>", &mut |cursor| {
-                if !cursor.eat("<arg_key>") {
-                    return None;
-                }
-                let key = cursor.until("</arg_key>")?.of(cursor.text).trim().to_owned();
-                if !cursor.eat("<arg_value>") {
-                    return None;
-                }
-                Some((key, cursor.parameter("</arg_value>")?))
-            })?;
-            self.push(tool, pairs, Span::new(start, cursor.at), Span::new(start, cursor.at));
-            return Some(());
+            return self.pairs(cursor, start);
         }
-        self.close(cursor, "</tool_call>")
+        match self.row.close {
+            "" => Some(()),
+            close => self.close(cursor, close),
+        }
+    }
+
+    /// Calls one after the other, each as Python writes it.
+    fn python(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+        while pythonic::begins(cursor.rest().trim_start()) {
+            self.calls.push(bare::python_call(cursor)?);
+        }
+        Some(())
+    }
+
+    /// A name, and then `<arg_key>` and `<arg_value>` by turns (GLM).
+    fn pairs(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
+        let tool = cursor.name(&['<', '\n']).filter(|(tool, _)| !tool.contains(char::is_whitespace))?;
+        let pairs = parameters(cursor, self.row.close, &mut |cursor| {
+            if !cursor.eat("<arg_key>") {
+                return None;
+            }
+            let key = cursor.until("</arg_key>")?.of(cursor.text).trim().to_owned();
+            if !cursor.eat("<arg_value>") {
+                return None;
+            }
+            Some((key, cursor.parameter("</arg_value>", Trim::Nothing)?))
+        })?;
+        self.push(tool, pairs, Span::new(start, cursor.at), Span::new(start, cursor.at));
+        Some(())
     }
 
     fn listed(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
@@ -155,19 +204,22 @@ impl Reader {
                 return None;
             }
             let key = cursor.until(">")?.of(cursor.text).trim().to_owned();
-            Some((key, cursor.parameter("</parameter>")?))
+            Some((key, cursor.parameter("</parameter>", Trim::Line)?))
         })?;
         self.push(tool, given, Span::new(start, cursor.at), Span::new(start, cursor.at));
         Some(())
     }
 
     fn invokes(&mut self, cursor: &mut Cursor<'_>, start: usize, mark: &str) -> Option<()> {
-        let lower = mark.to_ascii_lowercase();
-        let prefix = if lower.contains("antml:") { "antml:" } else { "" };
-        if !lower.contains("function_calls") {
+        let prefix = self.row.prefix;
+        if mark.contains("invoke") {
             return self.invoke(cursor, start, prefix);
         }
-        let (open, close) = (format!("<{prefix}invoke "), format!("</{prefix}function_calls>"));
+        let open = format!("<{prefix}invoke ");
+        if pythonic::begins(cursor.rest().trim_start()) {
+            self.python(cursor)?;
+            return self.close(cursor, self.row.close);
+        }
         loop {
             cursor.blanks();
             let start = cursor.at;
@@ -176,23 +228,88 @@ impl Reader {
             }
             self.invoke(cursor, start, prefix)?;
         }
-        self.close(cursor, &close)
+        self.close(cursor, self.row.close)
     }
 
     /// `name="…">` and then parameters, up to `</invoke>`.
     fn invoke(&mut self, cursor: &mut Cursor<'_>, start: usize, prefix: &str) -> Option<()> {
         let tool = attribute(cursor)?;
+        if !cursor.eat(">") {
+            return None;
+        }
         let tool = (name(&tool.0)?, tool.1);
         let open = format!("<{prefix}parameter ");
         let end = format!("</{prefix}parameter>");
+        let trim = self.row.trim;
+        // Only DeepSeek says which values are text; theirs alone may say it.
+        let typed = prefix.starts_with('｜');
         let given = parameters(cursor, &format!("</{prefix}invoke>"), &mut |cursor| {
             if !cursor.eat(&open) {
                 return None;
             }
             let (key, _) = attribute(cursor)?;
-            Some((key, cursor.parameter(&end)?))
+            let is_json = typed && cursor.eat("string=\"false\"");
+            if typed && !is_json {
+                cursor.eat("string=\"true\"");
+            }
+            if !cursor.rest().trim_start().starts_with('>') {
+                return None;
+            }
+            cursor.eat(">");
+            let value = cursor.parameter(&end, trim)?;
+            match value.as_str().filter(|_| is_json) {
+                Some(text) => Some((key, serde_json::from_str(text.trim()).ok()?)),
+                None => Some((key, value)),
+            }
         })?;
         self.push(tool, given, Span::new(start, cursor.at), Span::new(start, cursor.at));
+        Some(())
+    }
+
+    /// `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`; older models write `function` before the
+    /// separator, and the name and a fence behind it.
+    fn separated(&mut self, cursor: &mut Cursor<'_>, start: usize, mark: &str) -> Option<()> {
+        if mark.contains("calls") {
+            loop {
+                cursor.blanks();
+                let start = cursor.at;
+                if !cursor.eat(CALL) {
+                    break;
+                }
+                self.separated(cursor, start, CALL)?;
+            }
+            return self.close(cursor, END_CALLS);
+        }
+        let header = cursor.until(SEPARATOR)?;
+        if cursor.rest().trim_start().starts_with('{') {
+            self.arguments(cursor, (name(header.of(cursor.text))?, header), start)?;
+        } else {
+            if header.of(cursor.text).trim() != "function" {
+                return None;
+            }
+            let tool = cursor.name(&['\n'])?;
+            if !cursor.eat("```json") {
+                return None;
+            }
+            self.arguments(cursor, tool, start)?;
+            if !cursor.eat("```") {
+                return None;
+            }
+        }
+        self.close(cursor, END_CALL)
+    }
+
+    fn gemma(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
+        if !cursor.eat("call:") {
+            return None;
+        }
+        let tool = cursor.name(&['{'])?;
+        let open = cursor.at;
+        let arguments = gemma::object(cursor)?;
+        self.push(tool, arguments, Span::new(open, cursor.at), Span::new(start, cursor.at));
+        self.close(cursor, "<tool_call|>")?;
+        // The model stops with it, and some servers keep it.
+        cursor.eat("<|tool_response>");
         Some(())
     }
 
@@ -220,8 +337,12 @@ impl Reader {
     }
 
     fn channel(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Option<()> {
-        let tool = cursor.name(&[' ', '<'])?;
-        let header = cursor.until("<|message|>")?.of(cursor.text).trim();
+        let tool = cursor.name(&[' ', '<', '{', '\n'])?;
+        let end = if self.row.mark.starts_with('<') { "<|message|>" } else { "{" };
+        let header = cursor.until(end)?.of(cursor.text).trim();
+        if end == "{" {
+            cursor.at -= 1;
+        }
         if !matches!(header, "" | "json" | "<|constrain|>json" | "<|constrain|> json") {
             return None;
         }
@@ -290,12 +411,12 @@ fn parameters(
     Some(parameters)
 }
 
-/// `name="…">`, the only attribute of a tag.
+/// `name="…"`, the first attribute of a tag.
 fn attribute(cursor: &mut Cursor<'_>) -> Option<(String, Span)> {
     if !cursor.eat("name=\"") {
         return None;
     }
     let value = cursor.until("\"")?;
     let text = value.of(cursor.text);
-    (!text.contains(['<', '>', '\n']) && cursor.eat(">")).then(|| (text.trim().to_owned(), value))
+    (!text.contains(['<', '>', '\n'])).then(|| (text.trim().to_owned(), value))
 }

@@ -38,8 +38,7 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(Arc::clone(&TAGS), &["thoughts", "thought"], options.think_prefilled)
-            .reasoning(reasoning),
+        envelope: Envelope::new(Arc::clone(&TAGS), &["thoughts"], options.think_prefilled).reasoning(reasoning),
         section: OpenSection::Outside,
         outside: PayloadFinder::new(&decision::PAYLOAD, &options, Arc::clone(&ENDS)),
         inside,

@@ -1,33 +1,133 @@
-//! How the reasoning of models begins and ends.
+//! How the reasoning of models begins and ends: one table, a row for each pair of marks.
 
-use crate::reply::tag::Tag;
+use crate::reply::tag::{Match, Tag};
 use std::sync::LazyLock;
 
-/// The names of tags whose content is reasoning.
-const REASONING: [&str; 8] =
-    ["think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad", "reflection"];
+/// Marks of reasoning.
+struct Row {
+    /// How it begins; a name stands for the tag `<name>`.
+    start: Start,
+    /// How it ends; empty for a mark without content, and for a tag that ends as it begins.
+    ends: &'static [&'static str],
+    /// What follows it and so ends it too, without being a part of it.
+    until: &'static [&'static str],
+    /// Its ends say by themselves that what precedes them was reasoning, also where nothing has opened it.
+    telling: bool,
+}
 
-/// Marks of models whose reasoning stands in none of these tags: Magistral, Kimi, Command A, `OpenThinker`, Apertus, gpt-oss.
-const REASONING_MARKS: [(&str, &[&str]); 9] = [
-    ("[THINK]", &["[/THINK]"]),
-    ("◁think▷", &["◁/think▷"]),
-    ("<|START_THINKING|>", &["<|END_THINKING|>"]),
-    ("<|begin_of_thought|>", &["<|end_of_thought|>"]),
-    ("<|inner_prefix|>", &["<|inner_suffix|>"]),
-    ("<|think|>", &["<|/think|>"]),
-    ("<|thinking|>", &["<|/thinking|>"]),
-    ("<|channel|>analysis<|message|>", CHANNEL_ENDS),
-    ("<|start|>assistant<|channel|>analysis<|message|>", CHANNEL_ENDS),
-];
-const CHANNEL_ENDS: &[&str] = &["<|end|>", "<|start|>assistant", "<|channel|>final<|message|>"];
-/// What such models write before the reply proper. It is set aside like a reasoning block without content.
-const HEADERS: [&str; 6] = [
-    "<|start|>assistant<|channel|>final<|message|>",
-    "<|channel|>final<|message|>",
-    "<|start|>assistant<|channel|>commentary<|message|>",
-    "<|channel|>commentary<|message|>",
-    "<|START_RESPONSE|>",
-    "<|begin_of_solution|>",
+#[derive(Clone, Copy)]
+enum Start {
+    /// `<name>`, up to `</name>`.
+    Name(&'static str),
+    /// This text, anywhere.
+    Mark(&'static str),
+    /// These words at the beginning of a reply. They are ordinary words: without their end they are text (chatty).
+    Words(&'static str),
+    /// What is left of a channel's header at the beginning of a reply, once a server has removed its control tokens.
+    Stripped(&'static str),
+    /// The same before a blank, where it could also be a word of prose.
+    StrippedApart(&'static str),
+}
+
+const fn name(name: &'static str, telling: bool) -> Row {
+    Row { start: Start::Name(name), ends: &[], until: &[], telling }
+}
+
+const fn marks(start: &'static str, ends: &'static [&'static str]) -> Row {
+    Row { start: Start::Mark(start), ends, until: &[], telling: true }
+}
+
+const fn channel(start: &'static str) -> Row {
+    let ends = &["<|end|>", "<|start|>assistant", "<|channel|>final<|message|>"];
+    Row { start: Start::Mark(start), ends, until: &[], telling: false }
+}
+
+const fn words(start: &'static str, ends: &'static [&'static str], telling: bool) -> Row {
+    Row { start: Start::Words(start), ends, until: &[], telling }
+}
+
+const fn stripped(start: Start) -> Row {
+    Row { start, ends: &["assistantfinal"], until: &["assistantcommentary"], telling: true }
+}
+
+/// A mark that only says that the reply proper begins. It is set aside like reasoning without content.
+const fn header(start: Start) -> Row {
+    Row { start, ends: &[], until: &[], telling: false }
+}
+
+/// `<details>` is reasoning of chat interfaces, and in an answer it is HTML.
+pub(crate) const DETAILS: &str = "details";
+/// The name of the rows that are read where a plain text can't be an answer.
+pub(crate) const LOOSE: &str = "loose";
+
+const GRANITE: &[&str] = &["Here is my response:", "Here's my response:"];
+const APRIEL: &[&str] = &["[BEGIN FINAL RESPONSE]"];
+
+/// The table. Of rows that begin alike the longer one comes first.
+const ROWS: &[Row] = &[
+    // DeepSeek, Qwen, GLM, Kimi K2, MiniMax, Nemotron, Olmo, Ernie, Hunyuan, Step and most others.
+    name("think", true),
+    // Claude, Apriel 1.5.
+    name("thinking", true),
+    name("antThinking", true),
+    // Exaone Deep.
+    name("thought", false),
+    name("thoughts", false),
+    // Prompts that ask for reasoning.
+    name("reasoning", false),
+    name("analysis", false),
+    name("scratchpad", false),
+    name("reflection", false),
+    // Chat interfaces that show reasoning folded.
+    name(DETAILS, false),
+    Row { telling: false, ..marks("<details type=\"reasoning\"", &["</details>"]) },
+    // Seed-OSS.
+    name("seed:think", true),
+    // LongCat.
+    name("longcat_think", true),
+    // MiniMax M3.
+    name("mm:think", true),
+    // Magistral.
+    marks("[THINK]", &["[/THINK]"]),
+    // Kimi-VL.
+    marks("◁think▷", &["◁/think▷"]),
+    // Command A.
+    marks("<|START_THINKING|>", &["<|END_THINKING|>"]),
+    header(Start::Mark("<|START_RESPONSE|>")),
+    header(Start::Mark("<|START_TEXT|>")),
+    // OpenThinker.
+    marks("<|begin_of_thought|>", &["<|end_of_thought|>"]),
+    header(Start::Mark("<|begin_of_solution|>")),
+    // Apertus.
+    marks("<|inner_prefix|>", &["<|inner_suffix|>"]),
+    marks("<|think|>", &["<|/think|>"]),
+    marks("<|thinking|>", &["<|/thinking|>"]),
+    // Gemma 4.
+    marks("<|channel>thought", &["<channel|>"]),
+    marks("<|channel>", &["<channel|>"]),
+    // MedGemma, whose marks leak from most servers.
+    marks("<unused94>thought", &["<unused95>"]),
+    marks("<unused94>", &["<unused95>"]),
+    // Pangu.
+    marks("[unused16]", &["[unused17]"]),
+    // Granite 3.2.
+    words("Here is my thought process:", GRANITE, false),
+    words("Here's my thought process:", GRANITE, false),
+    // Apriel.
+    words("Here are my reasoning steps:", APRIEL, true),
+    header(Start::Words("[BEGIN FINAL RESPONSE]")),
+    // gpt-oss.
+    channel("<|channel|>analysis<|message|>"),
+    channel("<|start|>assistant<|channel|>analysis<|message|>"),
+    header(Start::Mark("<|start|>assistant<|channel|>final<|message|>")),
+    header(Start::Mark("<|channel|>final<|message|>")),
+    header(Start::Mark("<|start|>assistant<|channel|>commentary<|message|>")),
+    header(Start::Mark("<|channel|>commentary<|message|>")),
+    // gpt-oss behind a server that removes control tokens.
+    stripped(Start::Stripped("analysis")),
+    stripped(Start::Stripped("assistantanalysis")),
+    stripped(Start::StrippedApart("analysis")),
+    header(Start::Stripped("assistantfinal")),
 ];
 
 /// How one kind of reasoning begins and ends; without an end it is a mark alone.
@@ -36,30 +136,76 @@ pub(super) struct Kind {
     /// The name of its tag, where it has one.
     pub(super) name: &'static str,
     pub(super) start: Tag,
-    pub(super) ends: Vec<Tag>,
+    /// Each end, and whether it is a part of the reasoning.
+    pub(super) ends: Vec<(Tag, bool)>,
     /// Its ends are those of reasoning alone; names such as "thought" are also those of other tags.
-    pub(super) telling: bool,
+    telling: bool,
+    place: Place,
+}
+
+/// Where a kind counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    /// At the beginning of a reply.
+    First,
+    /// There, with other text right behind it.
+    FirstGlued,
+    /// There, before a blank.
+    FirstApart,
+}
+
+impl Kind {
+    fn new(row: &Row) -> Self {
+        let (name, start, ends, place) = match row.start {
+            Start::Name(name) => (name, Tag::open(name), vec![(Tag::close(name), true)], Place::Anywhere),
+            Start::Mark(mark) => ("", Tag::new(mark), Vec::new(), Place::Anywhere),
+            Start::Words(words) => ("", Tag::new(words), Vec::new(), Place::First),
+            Start::Stripped(word) => ("", Tag::new(word), Vec::new(), Place::FirstGlued),
+            Start::StrippedApart(word) => (LOOSE, Tag::new(word), Vec::new(), Place::FirstApart),
+        };
+        let mut ends = ends;
+        ends.extend(row.ends.iter().map(|end| (Tag::new(*end), true)));
+        ends.extend(row.until.iter().map(|end| (Tag::new(*end), false)));
+        Self { name, start, ends, telling: row.telling, place }
+    }
+
+    /// Reasoning between marks that a program has added.
+    pub(super) fn added(start: &str, end: &str) -> Self {
+        let ends = vec![(Tag::new(end), true)];
+        Self { name: "", start: Tag::new(start), ends, telling: false, place: Place::Anywhere }
+    }
+
+    /// Whether it is a mark anywhere in a reply.
+    pub(super) fn is_anywhere(&self) -> bool {
+        self.place == Place::Anywhere
+    }
+
+    /// Whether it begins with ordinary words.
+    pub(super) fn is_words(&self) -> bool {
+        self.place == Place::First && !self.ends.is_empty()
+    }
+
+    /// Whether it begins here.
+    pub(super) fn begins(&self, rest: &str, end: bool) -> Match {
+        let found = self.start.at(rest, end);
+        let Match::Yes { length, exact } = found else { return found };
+        if matches!(self.place, Place::Anywhere | Place::First) {
+            return found;
+        }
+        let next = rest.get(length..).and_then(|after| after.chars().next());
+        let counts = match (next, self.place) {
+            (None, _) if !end => return Match::Partial,
+            (Some(next), Place::FirstApart) => next.is_whitespace(),
+            (Some(next), _) => next.is_alphanumeric() || matches!(next, '{' | '[' | '<' | '"' | '`' | '\'' | '*' | '#'),
+            (None, _) => false,
+        };
+        if exact && counts { found } else { Match::No }
+    }
 }
 
 /// The kinds that are known, made once: every reply has an envelope of its own.
-pub(super) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let named = REASONING.iter().chain(&["seed:think"]);
-    let named = named.map(|name| Kind {
-        name,
-        start: Tag::open(name),
-        ends: vec![Tag::close(name)],
-        telling: name.contains("think"),
-    });
-    let marks = REASONING_MARKS.iter().map(|(start, ends)| Kind {
-        name: "",
-        start: Tag::new(*start),
-        ends: ends.iter().map(|end| Tag::new(*end)).collect(),
-        telling: *ends != CHANNEL_ENDS,
-    });
-    let headers =
-        HEADERS.iter().map(|header| Kind { name: "", start: Tag::new(*header), ends: Vec::new(), telling: false });
-    named.chain(marks).chain(headers).collect()
-});
+pub(super) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| ROWS.iter().map(Kind::new).collect());
 
 /// A set of bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,14 +226,36 @@ impl Bytes {
     }
 }
 
-/// The bytes that the kinds begin with.
+/// The bytes that the kinds begin with that are marks anywhere: none of them is a letter, so most text is passed over.
 pub(super) static FIRSTS: LazyLock<Bytes> = LazyLock::new(|| {
     let mut firsts = Bytes::default();
-    KINDS.iter().for_each(|kind| firsts.insert_letter(kind.start.first()));
+    KINDS.iter().filter(|kind| kind.is_anywhere()).for_each(|kind| firsts.insert_letter(kind.start.first()));
     firsts
 });
 
 /// How the reasoning of models begins and ends, where its end says by itself that it was reasoning.
 pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
-    KINDS.iter().filter(|kind| kind.telling).flat_map(|kind| kind.ends.iter().map(|end| (&kind.start, end)))
+    let telling = KINDS.iter().filter(|kind| kind.telling);
+    telling.flat_map(|kind| kind.ends.iter().filter(|(_, part)| *part).map(|(end, _)| (&kind.start, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KINDS, Match, ROWS};
+
+    #[test]
+    fn no_row_hides_a_longer_one() {
+        for (at, kind) in KINDS.iter().enumerate() {
+            for later in KINDS.iter().skip(at + 1) {
+                let hides = kind.begins(&format!("{}x", later.start.literal()), true) != Match::No;
+                let same = kind.start.literal() == later.start.literal() && kind.place != later.place;
+                assert!(!hides || same, "{} hides {}", kind.start.literal(), later.start.literal());
+            }
+        }
+    }
+
+    #[test]
+    fn each_row_is_a_kind() {
+        assert_eq!(ROWS.len(), KINDS.len());
+    }
 }

@@ -449,5 +449,5 @@ impl JsonReader {
 
 /// A key's letters and digits, in small letters: what spelling does not change.
 fn letters(key: &str) -> impl Iterator<Item = char> {
-    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+    key.chars().filter(|c| !matches!(c, '_' | '-') && !c.is_whitespace()).flat_map(char::to_lowercase)
 }

@@ -3,9 +3,11 @@
 use super::{Ending, OpenCall, Phase, RunState};
 use crate::codes::Code;
 use crate::part::Part;
-use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, unknown_keys};
+use crate::protocol::{
+    Message, MessageEntry, Move, Protocol, Role, ToolCall, Violation, feedback, own_task, unknown_keys,
+};
 use crate::reply::Value;
-use crate::run::event::{AGAIN, Event, FailedCall, Note, Opened, Start, Usage};
+use crate::run::event::{AGAIN, Event, FailedCall, Note, OWN_TICKET, Opened, Start, Usage};
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::repetition;
@@ -163,6 +165,10 @@ impl RunState {
         self.repetition.on_user_said();
         self.add_task(text);
         if self.ending.take().is_some() {
+            // The task before it is done.
+            if self.own_task.is_some() {
+                self.own_task = Some(own_task(text).into());
+            }
             self.went_on_at = Some(at);
             self.turns_before = self.turn;
             self.usage_before = self.usage;
@@ -312,6 +318,9 @@ impl RunState {
         self.user_parts = u32::try_from(earlier).unwrap_or(u32::MAX);
         self.add_user_parts(&start.parts);
         self.reminder.clone_from(&setup.reminder);
+        if start.version >= OWN_TICKET && setup.protocol.background() {
+            self.own_task = Some(own_task(&start.task).into());
+        }
         self.add_task(&start.task);
     }
 

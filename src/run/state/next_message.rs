@@ -43,6 +43,7 @@ impl RunState {
                 tickets: &self.tickets,
                 result_bytes: self.result_bytes,
                 listed: self.last_turn.is_none().then_some(&listed),
+                own_task: self.own_task.as_deref(),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
             message.parts = self.shown_parts(&entries, protocol);

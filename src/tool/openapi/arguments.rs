@@ -227,6 +227,18 @@ pub(crate) fn arguments<'a>(document: &'a Document, operation: &Operation) -> Ar
     arguments
 }
 
+/// The name of the body, where it is the only argument.
+pub(crate) fn whole_body(document: &Document, operation: &Operation) -> Option<&'static str> {
+    let (_, object) = document.objects(operation)?;
+    if !argument_names(document, operation).is_empty() || !placeholders(&operation.path).is_empty() {
+        return None;
+    }
+    match Body::of(document, object, &[])?.position {
+        BodyPosition::Under(name) => Some(name),
+        BodyPosition::Beside(_) => None,
+    }
+}
+
 /// What an undeclared path parameter is taken for.
 fn string() -> &'static Json {
     static STRING: LazyLock<Json> = LazyLock::new(|| json!({"type": "string"}));

@@ -165,6 +165,12 @@ impl Catalogue {
     }
 }
 
+/// The name under which the body of an operation stands among its arguments, where it is the only one.
+pub(crate) fn whole_body(catalogue: &Catalogue, operation: &Operation) -> Option<&'static str> {
+    let document = catalogue.document(operation)?;
+    arguments::whole_body(document, operation)
+}
+
 fn path_item(tool: &ToolSpec) -> Json {
     let mut operation = Map::new();
     operation.insert("operationId".to_owned(), json!(tool.name));

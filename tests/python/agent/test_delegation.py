@@ -103,7 +103,8 @@ def test_the_model_goes_on_while_the_child_works():
     result = Agent(model, protocol="ticket").run_sync("whole")
     second = asked(result.messages)[2]["content"]
     assert json.loads(second.partition("Tickets:\n")[2]) == [
-        {"id": "T1", "description": "part", "status": "IN_PROGRESS"}
+        {"id": "T0", "description": "your own task: whole", "status": "IN_PROGRESS"},
+        {"id": "T1", "description": "part", "status": "IN_PROGRESS"},
     ]
 
 

@@ -264,7 +264,9 @@ def test_every_message_of_the_ticket_protocol_ends_with_its_ticket_list():
     shown = model.requests[-1].messages
     assert shown[1]["content"] == (
         "Read this:\n\nTickets:\nnone\n\n"
-        "[2 earlier replies and their outcomes are left out here.]\n\nTickets:\n[]"
+        "[2 earlier replies and their outcomes are left out here.]\n\nTickets:\n"
+        '[{"id":"T0","description":"your own task: Read this: Tickets: none",'
+        '"status":"IN_PROGRESS"}]'
     )
     for one in shown[1::2]:
         assert isinstance(json.loads(one["content"].rpartition("\n\nTickets:\n")[2]), list)
@@ -287,6 +289,7 @@ def test_the_newest_message_lists_all_tickets_once_some_are_left_out():
 
     def listed(message):
         rows = json.loads(message["content"].rpartition("\n\nTickets:\n")[2])
+        assert rows.pop(0)["description"] == "your own task: go"
         return [row["id"] for row in rows]
 
     # All is shown up to here.

@@ -23,6 +23,7 @@ from callslip import (
     tool,
 )
 from callslip.events import Approved, ModelAsked, TicketOpened
+from random_cases import seeds
 from scripted import act, call, delegate, finish, give, turn_of, wait
 
 ANSWER = "The quick brown fox jumps over the lazy dog."
@@ -532,7 +533,8 @@ def test_a_decision_at_rest_is_told_to_those_who_wait(tmp_path):
     assert events_of(seen) == log[3:]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.random_cases
+@pytest.mark.parametrize("seed", seeds(12))
 def test_watchers_that_come_and_go_miss_nothing(seed):
     chance = random.Random(seed)
     text = finish(ANSWER)

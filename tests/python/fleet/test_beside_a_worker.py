@@ -28,7 +28,7 @@ async def test_who_waits_beside_a_worker_that_has_lost_the_run_gets_its_result(w
         return "worked"
 
     agent = Agent(turns(call("work"), finish()), tools=[work], name="clerk")
-    async with working(database, agent, lease=2) as fleet:
+    async with working(database, agent, lease=5) as fleet:
         run_id = await fleet.submit("clerk", "?")
         await until(lambda: web.tickets(run=run_id), "the call is under way")
         waiting = asyncio.create_task(fleet.result(run_id, timeout=LONG))

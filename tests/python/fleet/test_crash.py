@@ -20,6 +20,7 @@ class Options:
         self.kills, self.stops, self.cuts = kills, stops, cuts
 
 
+@pytest.mark.random_cases
 def test_nothing_is_lost_when_workers_are_killed_and_frozen(database):
     test = FleetCrash(database, SEED)
     seen = asyncio.run(test.run(30, freeze=0.3))
@@ -28,6 +29,7 @@ def test_nothing_is_lost_when_workers_are_killed_and_frozen(database):
     assert seen["runs"] > 30
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("how", ["the database is stopped", "the network is cut"])
 def test_nothing_is_lost_when(how):
     is_stopped = how == "the database is stopped"

@@ -264,8 +264,8 @@ async def test_a_worker_that_ends_leaves_its_runs_to_the_next_one(web, database)
     started = time.monotonic()
     async with working(database, Agent(model, name="clerk")):
         assert (await fleet.result(run_id, timeout=LONG)).value == "done by the second"
-    # It need not wait for the end of the lease.
-    assert time.monotonic() - started < 4
+    # It need not wait for the end of the lease, which is 30 seconds.
+    assert time.monotonic() - started < 20
 
 
 async def test_calls_under_way_have_time_to_end(web, database):

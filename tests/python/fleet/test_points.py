@@ -7,9 +7,9 @@ import pytest
 
 from fleets.points import LIVES, Place, every_point
 
-# `make fleet-points` tries all of them.
+# `make fleet-points` tries all of them, `make seeds` others.
 SAMPLE = 30
-SEED = int(os.environ.get("CALLSLIP_FLEET_SEED") or int.from_bytes(os.urandom(4)))
+SEED = int(os.environ.get("CALLSLIP_FLEET_SEED", "11"))
 
 
 @pytest.fixture
@@ -19,6 +19,7 @@ def place(database, tmp_path):
     place.close()
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("name", LIVES)
 def test_nothing_is_lost_at_any_point(name, place):
     print(f"CALLSLIP_FLEET_SEED={SEED}")

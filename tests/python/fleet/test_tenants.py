@@ -59,6 +59,7 @@ async def test_a_hundred_tenants_take_turns(web, database):
     assert order[:last_other].count("tenant-0") < 75
 
 
+@pytest.mark.random_cases
 async def test_the_limit_of_a_tenant_is_never_passed_when_workers_are_killed(
     web, database, tmp_path
 ):

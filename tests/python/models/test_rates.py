@@ -25,12 +25,13 @@ from callslip import (
     tool,
 )
 from callslip.models._rates import Rates
+from random_cases import cases
 from scripted import act, finish
 
 USAGE = {"input_tokens": 1_000, "output_tokens": 100}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     per_minute=st.integers(1, 50),
     pauses=st.lists(st.floats(0, 30), min_size=1, max_size=150),

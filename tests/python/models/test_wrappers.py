@@ -35,6 +35,7 @@ from callslip._backoff import requested_wait
 from callslip.models import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._retry_rules import is_for_another_model, is_retriable
+from random_cases import cases
 from scripted import act, finish, give
 from serving import eventually
 
@@ -485,7 +486,7 @@ def expected_failures(first, second, *, tries):
 words = st.lists(st.sampled_from(sorted(FAULTS)), min_size=3, max_size=3)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=cases(80))
 @given(first=words, second=words, is_async=st.booleans(), is_async_model=st.booleans())
 def test_any_order_of_failures_ends_as_it_should(first, second, is_async, is_async_model):
     models = [

@@ -18,6 +18,7 @@ from callslip import Agent, Image, Limits, OpenAPI, ScriptedModel
 from documents import call, document, one, operation, parameter, value_of
 from echo import Answer, serving
 from pictures import png
+from random_cases import SEED, cases
 from scripted import act, finish, turn_of
 
 
@@ -540,13 +541,13 @@ def test_json_that_is_nested_too_deep_is_text(server, method, status):
 
 
 def odd_answers():
-    random = Random(4711)
+    random = Random(SEED)
     pieces = [b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"\\ud800", b"\\u0000", b"\0", b"1"]
     pieces += [b"e9999", b"NaN", b"null", b"\xff", b"\xef\xbb\xbf", "é\u2028".encode(), b"\r\n"]
     media = ["application/json", "a/b+json", "text/plain; charset=utf-7", "text/plain; charset=x"]
     media += ["text/plain; charset=utf-16", "text/plain; charset*=a''%ff", 'text/plain; charset="']
     media += ["text/x; charset=idna", "text/x; charset=hex", "text/x; charset=unicode_escape", ";;"]
-    for _ in range(200):
+    for _ in range(cases(200)):
         body = b"".join(random.choices(pieces, k=random.randrange(9)))
         yield Answer(body, random.choice([200, 201, 302, 400, 599]), random.choice(media))
     yield Answer(b"+2AA-", 400, "text/plain; charset=utf-7")
@@ -555,6 +556,7 @@ def odd_answers():
     yield Answer(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 500, "application/json")
 
 
+@pytest.mark.random_cases
 def test_no_answer_of_a_server_ends_a_run():
     answers = list(odd_answers())
 

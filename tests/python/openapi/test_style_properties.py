@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents import header, one, operation, parameter
+from random_cases import cases
 
 # A URI as RFC 3986 has it: unreserved and reserved characters, and escapes.
 URI = re.compile(r"(?:[A-Za-z0-9\-._~:/?@!$&'()*+,;=]|%[0-9A-F]{2})*")
@@ -96,6 +97,7 @@ def read(place, style, explode, kind, written):
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize(("place", "style", "explode"), STYLES)
 def test_what_is_written_reads_back(place, style, explode):
     path = "/at{color}/end" if place == "path" else "/at"
@@ -108,7 +110,7 @@ def test_what_is_written_reads_back(place, style, explode):
         for kind, schema in SCHEMAS.items()
     }
 
-    @settings(max_examples=150)
+    @settings(max_examples=cases(150))
     @given(values(style))
     def check(value):
         kind = kind_of(value)

@@ -137,7 +137,7 @@ def test_a_reference_is_replaced_by_the_result_with_its_type():
             (
                 "third",
                 "anything",
-                {"value": {"deep": ["$second", "$$first", "$nobody", "x $first"]}},
+                {"value": {"deep": ["$second", "$$first", "$nobody", "x $nobody"]}},
             ),
         ),
         "13",
@@ -146,7 +146,7 @@ def test_a_reference_is_replaced_by_the_result_with_its_type():
     assert [row["result"] for row in rows] == [
         3,
         13,
-        {"deep": [13, "$first", "$nobody", "x $first"]},
+        {"deep": [13, "$first", "$nobody", "x $nobody"]},
     ]
 
 

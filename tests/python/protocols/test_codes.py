@@ -66,6 +66,7 @@ REFUSED = {
     "bad_reference": ("chatty", [block(wait_for("$nobody")), "done"]),
     "wait_not_last": ("chatty", [block(wait_for("$a"), spawn("a", "x")), "done"]),
     "unknown_ticket": ("ticket", [load("T7"), give("done")]),
+    "own_ticket": ("ticket", [wait("T0"), give("done")]),
     "self_delegation": ("ticket", [output(type="DELEGATE", task="go"), give("done")]),
     "repeated_after_failure": (
         TicketProtocol(inline_results=False, grace=60),

@@ -29,6 +29,7 @@ from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
 from callslip.sandbox import PythonRunner
 from gbnf import Grammar as Gbnf
+from random_cases import SEED, cases
 
 TOKENIZER = LLTokenizer("byte")
 
@@ -110,26 +111,28 @@ def walk(lark: str, chance: random.Random) -> str:
     return text.decode()
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_gbnf_replies_are_read_strictly(protocol: AnyProtocol) -> None:
-    chance = random.Random(3)
+    chance = random.Random(SEED)
     for finish in (True, False):
         grammar = protocol.grammar(
             TOOLS, finish=finish, in_progress=["T1"], completed=["T2"], bounds=SMALL
         )
         from_gbnf = gbnf_to_lark(grammar.gbnf)
-        for _ in range(8):
+        for _ in range(cases(8)):
             text = walk(from_gbnf, chance)
 
             check_read(protocol, text)
             assert admits(grammar.lark, text)
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_both_forms_are_one_language(protocol: AnyProtocol) -> None:
     grammar = protocol.grammar(TOOLS, completed=["T2"], bounds=SMALL)
-    from_gbnf, chance = gbnf_to_lark(grammar.gbnf), random.Random(4)
-    for _ in range(8):
+    from_gbnf, chance = gbnf_to_lark(grammar.gbnf), random.Random(SEED)
+    for _ in range(cases(8)):
         text = walk(grammar.lark, chance)
         assert admits(from_gbnf, text)
 

@@ -106,11 +106,11 @@ def test_the_model_is_told_which_key_was_left_out(protocol):
         return at
 
     over = {"react": finish("ok"), "chatty": "ok", "ticket": give("ok")}[protocol]
-    model = ScriptedModel([written(protocol, "look", {"at": 1}, mood="calm"), over])
+    model = ScriptedModel([written(protocol, "look", {"at": 1}, rationale="calm"), over])
     result = Agent(model, tools=[look], protocol=protocol).run_sync("go")
     assert (made, result.value) == ([1], "ok")
     assert any(
-        "mood" in message["content"] for message in result.messages if message["role"] == "user"
+        "rationale" in message["content"] for message in result.messages if message["role"] == "user"
     )
 
 

@@ -88,6 +88,93 @@ def test_a_wrong_template_is_an_error_at_construction(protocol, words):
         Agent(ScriptedModel([]), protocol=protocol, tools=[weather])
 
 
+CHATTY = "{TOOL_TAG_START}[]{TOOL_TAG_END} {AVAILABLE_TOOLS_INTERFACE} "
+CALLS = '[{"call_id": "a", "tool_name": "weather", "arguments": {"city": "Oslo"}}]'
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "found"),
+    [
+        ("Write one `<tool>` block.", ("[[T]]", "[[/T]]"), "line 1 of the template has <tool>,"),
+        ("x\nEnd it with </tool>.", "calls", "line 2 of the template has </tool>,"),
+        (f"\n<call>\n{CALLS}\n</call>", "tool", "line 2 of the template has <call>,"),
+        (f"<call>\n```json\n{CALLS}\n```\n</call>", "tool", "line 1 of the template has <call>,"),
+    ],
+)
+def test_a_template_must_not_show_other_tags(text, tag, found):
+    protocol = ChattyProtocol(template=CHATTY + text, tool_tag=tag)
+    with pytest.raises(TemplateError) as caught:
+        Agent(ScriptedModel([]), protocol=protocol, tools=[weather])
+    start, end = (f"<{tag}>", f"</{tag}>") if isinstance(tag, str) else tag
+    assert str(caught.value) == (
+        f"{found} which is not the tag of this protocol: write {{TOOL_TAG_START}} and "
+        f"{{TOOL_TAG_END}}, which stand for {start} and {end}, or pass tool_tag"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("Write one `<tool>` block.", "tool"),
+        ("Never write <tool_call>.", "tool"),
+        (f"{{TOOL_TAG_START}}{CALLS}{{TOOL_TAG_END}}", ("[[T]]", "[[/T]]")),
+        (f"<b>So:</b>\n[[T]]{CALLS}[[/T]]", ("[[T]]", "[[/T]]")),
+    ],
+)
+def test_a_template_may_show_its_own_tags_and_speak_of_others(text, tag):
+    protocol = ChattyProtocol(template=CHATTY + text, tool_tag=tag)
+    Agent(ScriptedModel([]), protocol=protocol, tools=[weather])
+
+
+NO_DELEGATE = "the template teaches '{}', which this agent does not offer: pass "
+TEACHES = [
+    (ChattyProtocol(template=CHATTY + "wait_for_agents"), "wait_for_agents"),
+    (ReactProtocol(template="{tools} delegate_task"), "delegate_task"),
+    (TicketProtocol(template='{{tool_spec}} {"type": "DELEGATE"}'), "DELEGATE"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "name"), TEACHES)
+@pytest.mark.parametrize(
+    ("delegate", "depth", "missing"),
+    [
+        (False, 4, "delegate=True"),
+        (True, 0, "Limits(depth=1) or more"),
+        (False, 0, "delegate=True and Limits(depth=1) or more"),
+    ],
+)
+def test_a_template_must_not_teach_to_delegate_where_nothing_is_delegated(
+    protocol, name, delegate, depth, missing
+):
+    with pytest.raises(TemplateError) as caught:
+        Agent(ScriptedModel([]), protocol=protocol, delegate=delegate, limits=Limits(depth=depth))
+    rest = ", or write {{delegate}} in its place" if name == "DELEGATE" else ""
+    assert str(caught.value) == NO_DELEGATE.format(name) + missing + rest
+
+
+@pytest.mark.parametrize(("protocol", "name"), TEACHES)
+def test_a_template_may_teach_to_delegate_where_tasks_are_delegated(protocol, name):
+    agent = Agent(ScriptedModel([]), protocol=protocol, delegate=True)
+    assert name in agent.system_prompt
+
+
+def test_a_template_must_not_teach_what_another_protocol_has():
+    protocol = TicketProtocol(template="{{tool_spec}} Call spawn_agent.")
+    with pytest.raises(TemplateError, match=r"'spawn_agent'.*: only the chatty protocol has it"):
+        Agent(ScriptedModel([]), protocol=protocol)
+
+
+def test_a_tool_that_speaks_of_a_move_teaches_nothing():
+    @tool
+    def help_me(topic: str) -> str:
+        """Explain spawn_agent, execute_python_code and <tool>."""
+        return topic
+
+    protocol = ChattyProtocol(template=CHATTY, tool_tag="calls")
+    agent = Agent(ScriptedModel([]), protocol=protocol, tools=[help_me])
+    assert "spawn_agent" in agent.system_prompt
+
+
 def test_a_tool_that_looks_like_a_placeholder_is_text():
     @tool
     def brace(text: str) -> str:

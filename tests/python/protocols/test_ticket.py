@@ -49,7 +49,9 @@ def run(*replies, protocol=PATIENT, tools=TOOLS, **options):
 
 
 def tickets(message):
-    return json.loads(message["content"].rpartition("Tickets:\n")[2])
+    own, *rows = json.loads(message["content"].rpartition("Tickets:\n")[2])
+    assert own == {"id": "T0", "description": "your own task: the task", "status": "IN_PROGRESS"}
+    return rows
 
 
 def violation(first, **options):
@@ -81,7 +83,7 @@ def test_every_message_of_the_runtime_ends_with_the_tickets_that_changed():
     assert tickets(called) == [row]
     assert tickets(loaded) == []
     # The others are told of in one line.
-    assert loaded["content"].splitlines()[-4:] == ["T1 COMPLETED", "", "Tickets:", "[]"]
+    assert loaded["content"].splitlines()[-4:-1] == ["T1 COMPLETED", "", "Tickets:"]
     assert "COMPLETED\n" not in called["content"]
 
 
@@ -92,7 +94,8 @@ def test_a_short_result_stands_in_the_next_message():
     result = run(call("/add", {"a": 20, "b": 3}, "sum it"), give(23))
     assert result.messages[3]["content"] == (
         "Result of ticket T1:\n23\n\n"
-        'Tickets:\n[{"id":"T1","description":"sum it","status":"COMPLETED"}]'
+        'Tickets:\n[{"id":"T0","description":"your own task: the task","status":"IN_PROGRESS"},'
+        '{"id":"T1","description":"sum it","status":"COMPLETED"}]'
     )
 
 
@@ -741,7 +744,8 @@ def test_a_run_of_an_earlier_version_goes_on_as_it_began(tmp_path):
     first, called, again, loaded = (message["content"] for message in users(result))
     assert "Result of" not in called + again
     assert [
-        [row["id"] for row in tickets({"content": text})] for text in (first, called, again, loaded)
+        [row["id"] for row in json.loads(text.rpartition("Tickets:\n")[2])]
+        for text in (first, called, again, loaded)
     ] == [[], ["T1"], ["T1", "T2"], ["T1", "T2"]]
     assert "Note on ticket T2: this is the same call" in again
     assert replay(result.run).export() == result.run.export()

@@ -1,7 +1,6 @@
 """The crash test in short, and its judge: it must see each promise that a store could break."""
 
 import copy
-import os
 
 import pytest
 
@@ -11,11 +10,12 @@ from crash.jobs import Job
 from crash.judge import Wrong
 from crash.logs import Logs
 from crash.loop import CrashTest
+from random_cases import SEED
 
-SEED = 7 if os.environ.get("CI") else int.from_bytes(os.urandom(4))
 JOB = Job("a", "react", 1)
 
 
+@pytest.mark.random_cases
 @pytest.mark.timeout(1200)
 def test_processes_killed_at_work_lose_and_repeat_nothing(tmp_path):
     print(f"seed {SEED}")

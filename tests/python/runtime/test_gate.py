@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from callslip import Agent, BoundedModel, ScriptedModel, UsageError
 from callslip._threads.gate import Gate, _holds
 from callslip.models._call import ModelCall
+from random_cases import seeds
 
 
 def all_free(gate):
@@ -199,7 +200,8 @@ def test_waiters_that_are_cancelled_are_not_counted():
     asyncio.run(watch())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.random_cases
+@pytest.mark.parametrize("seed", seeds(20))
 def test_random_cancellations_and_timeouts_lose_no_slot(seed):
     chance = random.Random(seed)
     gate, meter = Gate(chance.randint(1, 3)), Meter()

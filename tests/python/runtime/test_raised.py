@@ -517,10 +517,10 @@ def test_a_stream_that_stalls_is_ended_in_time(driver):
         begun = time.monotonic()
         with pytest.raises(LimitExceeded):
             soon(DRIVERS[driver], agent)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30
         assert not closed.is_set()
         stalls.set()
-        assert closed.wait(10), "the stream is not closed once its thread has come back"
+        assert closed.wait(60), "the stream is not closed once its thread has come back"
 
 
 NEVER = """

@@ -13,21 +13,22 @@ import pytest
 
 from callslip import Agent, Run, ScriptedModel, TicketStore, tool
 from callslip._threads import gate as _gate
+from random_cases import SEED
 from soak.checks import Process, Wrong, all_are_over, gates_held, is_over, tasks_left
 from soak.soak import WARM_UP, Soak
 
 SUPPORT = Path(__file__).parents[2] / "support"
 SECONDS = float(os.environ.get("CALLSLIP_SOAK_SECONDS", "12"))
-SEED = "7" if os.environ.get("CI") else str(int.from_bytes(os.urandom(4)))
 CALL = '{"thought": "", "action": "work", "args": "{}"}'
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
 
+@pytest.mark.random_cases
 @pytest.mark.timeout(1200)
 def test_mixed_runs_leave_nothing_behind():
     print(f"seed {SEED}")
     soak = subprocess.run(
-        [sys.executable, "-m", "soak", str(SECONDS), "--seed", SEED],
+        [sys.executable, "-m", "soak", str(SECONDS), "--seed", str(SEED)],
         cwd=SUPPORT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])},
         capture_output=True,

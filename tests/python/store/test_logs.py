@@ -97,7 +97,7 @@ def test_awkward_results_are_kept_exported_and_listed(store):
         (('"turn":1', '"turn":0'), "event 1 can't follow those before it"),
         (('"turn":1', '"turn":4294967295'), "event 1 can't follow those before it"),
         (('"seq":4', '"seq":5'), "event 5 where event 4 belongs"),
-        (('"version":8', '"version":9'), "version 9"),
+        (('"version":9', '"version":10'), "version 10"),
         (('"react"', '"other"'), "line 1 is no event of a run"),
         (('"turn":1', '"turn":-1'), "is no event of a run"),
     ],

@@ -21,6 +21,7 @@ from callslip import (
 )
 from callslip.testing import PROTOCOLS, Say, codes
 from callslip.testing.strategies import replies
+from random_cases import cases
 
 
 class Shelf(Enum):
@@ -94,11 +95,12 @@ TREE = Tool.from_schema(
 TOOLS = [order, ping, TREE]
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_right_replies_break_no_rule_and_their_calls_are_made(protocol):
     say = Say(protocol)
 
-    @settings(max_examples=60)
+    @settings(max_examples=cases(60))
     @given(replies(protocol, TOOLS, broken=False))
     def check(reply):
         CALLS.clear()
@@ -110,11 +112,12 @@ def test_right_replies_break_no_rule_and_their_calls_are_made(protocol):
     check()
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_any_replies_are_survived(protocol):
     say = Say(protocol)
 
-    @settings(max_examples=60)
+    @settings(max_examples=cases(60))
     @given(st.lists(replies(protocol, TOOLS), max_size=4))
     def check(said):
         script = ScriptedModel([*said, *[say.finish("x")] * 5])
@@ -128,6 +131,7 @@ def test_any_replies_are_survived(protocol):
     check()
 
 
+@pytest.mark.random_cases
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_each_tool_its_optional_arguments_and_broken_replies_are_drawn(protocol):
     drawn = replies(protocol, TOOLS)

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from argument_schemas import DEFINITIONS, cases, objects_and_arguments
 from callslip import Agent, ReactProtocol, ScriptedModel, tool
 from callslip._core import ToolSet
+from random_cases import cases as count
 from scripted import act, asked, finish
 
 CORPUS = [
@@ -58,13 +59,13 @@ def whole(schema: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=600)
+@settings(max_examples=count(600))
 @given(cases())
 def test_what_is_valid_stays_and_what_is_accepted_is_valid(case: tuple[Any, Any]) -> None:
     agrees_with_the_oracle(whole(case[0]), {"x": case[1]})
 
 
-@settings(max_examples=300)
+@settings(max_examples=count(300))
 @given(objects_and_arguments())
 def test_the_same_holds_where_the_arguments_are_a_combination(
     case: tuple[Any, dict[str, Any]],

@@ -7,6 +7,8 @@
     reason = "the functions that tests share may do what tests do"
 )]
 
+#[path = "../cases.rs"]
+mod cases;
 #[path = "../runs/kit.rs"]
 #[expect(dead_code, reason = "shared with the tests of runs")]
 mod kit;

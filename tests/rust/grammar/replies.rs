@@ -7,7 +7,7 @@ use callslip::protocol::{Chatty, Code, Move, Protocol, React, Ticket};
 use callslip::tool::{Budget, Layout, ToolSet, ToolSpec};
 use serde_json::{Value as Json, json};
 
-const WALKS: u64 = 40;
+const WALKS: u32 = 40;
 
 fn object(properties: Json, required: &[&str]) -> Json {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
@@ -135,6 +135,12 @@ fn operations() -> ToolSet {
                     }}}},
                 },
             },
+            "/notes": {"post": {"requestBody": {"required": true, "content": {"text/plain": {
+                "schema": {"type": "string", "minLength": 1},
+            }}}}},
+            "/labels": {"post": {"requestBody": {"required": true, "content": {"application/json": {
+                "schema": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+            }}}}},
             "/items": {"get": {"parameters": [{"name": "q", "in": "query", "schema": {"type": "string"}}]}},
         },
     });
@@ -161,9 +167,9 @@ fn tags() -> ToolTags {
 
 /// Walks through the language, reads what comes, and gives the moves.
 fn explore(protocol: &dyn Protocol, scope: &Scope<'_>, grammar: &Grammar) -> Vec<Move> {
-    let mut random = Random::new(7);
+    let mut random = Random::new(crate::cases::seed());
     let matcher = crate::walk::matcher(&grammar.lark);
-    let replies = (0..WALKS).map(|_| walk(&matcher, &mut random));
+    let replies = (0..crate::cases::of(WALKS)).map(|_| walk(&matcher, &mut random));
     replies.map(|text| read(protocol, scope.tools, &text)).collect()
 }
 
@@ -202,6 +208,32 @@ fn ticket_replies_are_read() {
         assert!(moves.iter().any(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Load { ticket_id } if ticket_id == "T2")));
+    }
+}
+
+#[test]
+fn the_whole_body_of_a_request_is_a_payload() {
+    let tools = operations();
+    let grammar = grammar::ticket(&all(&tools), false, None);
+    let call = |route: &str, payload: &str| {
+        format!(
+            "<thoughts>\n\n</thoughts>\n<output>\n{{\"type\": \"CALL\", \"route\": \"{route}\", \"payload\": {payload}, \"description\": \"d\"}}\n</output>"
+        )
+    };
+    for (route, payload) in [
+        ("POST /notes", r#""wash the car""#),
+        ("POST /notes", r#"{"body": "wash the car"}"#),
+        ("POST /labels", "[1, 2]"),
+        ("POST /labels", r#"{"body": [1, 2]}"#),
+    ] {
+        let text = call(route, payload);
+        assert!(admits(&grammar.lark, &text), "{text}");
+        read(&Ticket::default(), &tools, &text);
+    }
+    for (route, payload) in
+        [("POST /notes", "[1]"), ("POST /labels", r#""a""#), ("GET /items", r#""a""#), ("PUT /items/{id}", r#""a""#)]
+    {
+        assert!(!admits(&grammar.lark, &call(route, payload)), "{route} {payload}");
     }
 }
 
@@ -472,13 +504,13 @@ fn what_reaches_a_bound_is_cut_and_refused() {
     assert!(!admits(&react, &reply("x\", \"list\": [1, 2, 3]}}")));
     let chatty = grammar::chatty(&scope, &tags(), None).lark;
     let ticket = grammar::ticket(&scope, false, None).lark;
-    let mut random = Random::new(11);
+    let mut random = Random::new(crate::cases::seed());
     for (protocol, lark) in
         [(&React::default() as &dyn Protocol, react), (&Chatty::default(), chatty), (&Ticket::default(), ticket)]
     {
         let matcher = crate::walk::matcher(&lark);
         let mut cut = 0;
-        for _ in 0..60 {
+        for _ in 0..crate::cases::of(60) {
             let text = walk(&matcher, &mut random);
             cut += usize::from(crate::walk::is_refused(protocol, &tools, &text, &[Code::Truncated]));
         }

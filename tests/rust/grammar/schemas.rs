@@ -251,7 +251,7 @@ fn check(schema: &Json, seed: u64, bounds: Option<Bounds>) {
 const SMALL: Bounds = Bounds { answer: 30, string: 12, items: 3, thoughts: 20 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn arguments_are_valid(schema in arguments(), seed in 1..1_000_000_u64, bounded in any::<bool>()) {

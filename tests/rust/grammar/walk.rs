@@ -6,7 +6,7 @@ use callslip::tool::{Effect, ToolKind, ToolSet, ToolSpec};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::Value as Json;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use toktrie::{ApproximateTokEnv, SimpleVob};
 
 /// Bytes after which a walk is given up: no language of the tests has a longer reply.
@@ -157,7 +157,13 @@ pub(crate) fn read(protocol: &dyn Protocol, tools: &ToolSet, text: &str) -> Move
                 continue;
             }
             let found = tools.find(&call.tool, protocol.routes());
-            let checked = found.and_then(|found| tools.check_call(&found, &call.arguments, &[]));
+            let checked = found.and_then(|found| {
+                let mut arguments = Arc::clone(&call.arguments);
+                if protocol.routes() {
+                    arguments = tools.with_whole_body(found.tool, arguments)?;
+                }
+                tools.check_call(&found, &arguments, &[])
+            });
             let checked = checked.unwrap_or_else(|violation| panic!("{text}\n{violation:?}"));
             assert!(checked.coerced.is_empty(), "{text}\n{:?}", checked.coerced);
         }

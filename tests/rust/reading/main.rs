@@ -8,10 +8,13 @@
     reason = "the functions that tests share may do what tests do"
 )]
 
+#[path = "../cases.rs"]
+mod cases;
 mod conformance;
 mod corpus;
 mod invariants;
 mod meant;
 mod reply_properties;
 mod seeds;
+mod untagged_calls;
 mod words;

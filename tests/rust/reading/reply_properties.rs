@@ -142,7 +142,7 @@ fn shards() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(4000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn clean_json_is_not_touched(value in json(), style in any::<u8>(), size in 1_usize..40) {

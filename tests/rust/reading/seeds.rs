@@ -193,7 +193,11 @@ fn check_all(target: &str, made: u32) {
 }
 
 fn runner(cases: u32) -> TestRunner {
-    TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() })
+    TestRunner::new(ProptestConfig {
+        cases: crate::cases::of(cases),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })
 }
 
 fn run(runner: &mut TestRunner, target: &str, inputs: &impl Strategy<Value = Input>) {

@@ -70,7 +70,7 @@ fn assert_is_fold(machine: &RunMachine, protocol: &dyn Protocol, records: &[Arc<
     assert_eq!(state.turn, mine.turn);
     assert_eq!(state.usage, mine.usage);
     assert_eq!(state.ending, mine.ending);
-    assert_eq!(state.tickets.to_json(), mine.tickets.to_json());
+    assert_eq!(state.tickets.to_json(None), mine.tickets.to_json(None));
 }
 
 #[test]

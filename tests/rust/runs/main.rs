@@ -6,11 +6,14 @@
 )]
 
 mod attempts;
+#[path = "../cases.rs"]
+mod cases;
 mod conversation;
 mod kept_logs;
 mod kit;
 mod live_run;
 mod machine;
+mod old_replies;
 mod parts;
 mod random_run;
 mod resume;

@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-fn kinds() -> impl Strategy<Value = Kind> {
+pub(crate) fn kinds() -> impl Strategy<Value = Kind> {
     let kinds = (any::<u8>(), any::<u8>(), 1..12_u32, any::<bool>(), any::<bool>());
     kinds.prop_map(|(protocol, options, steps, seconds, shared)| Kind { protocol, options, steps, seconds, shared })
 }
 
-fn choices() -> impl Strategy<Value = Vec<(u8, u8)>> {
+pub(crate) fn choices() -> impl Strategy<Value = Vec<(u8, u8)>> {
     prop::collection::vec(any::<(u8, u8)>(), 0..40)
 }
 
-fn run(kind: Kind, choices: &[(u8, u8)]) -> RandomRun {
+pub(crate) fn run(kind: Kind, choices: &[(u8, u8)]) -> RandomRun {
     let mut run = RandomRun::start(kind);
     for (choice, more) in choices {
         run.happen(*choice, *more);
@@ -26,7 +26,7 @@ fn run(kind: Kind, choices: &[(u8, u8)]) -> RandomRun {
 }
 
 /// Written and read again: what a process gets that has only the log.
-fn reread(record: &Record) -> Arc<Record> {
+pub(crate) fn reread(record: &Record) -> Arc<Record> {
     let text = serde_json::to_string(record).unwrap();
     let read: Record = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&read).unwrap(), text);
@@ -42,7 +42,7 @@ fn fold(kind: Kind, records: &[Arc<Record>]) -> RunState {
     state
 }
 
-fn text(state: &RunState) -> String {
+pub(crate) fn text(state: &RunState) -> String {
     serde_json::to_string(state).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn outcomes(records: &[Arc<Record>]) -> BTreeMap<TicketId, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_fold_of_a_prefix_and_the_rest_is_the_fold_of_all(kind in kinds(), choices in choices(), cut in any::<prop::sample::Index>()) {

@@ -7,6 +7,8 @@
     reason = "the functions that tests share may do what tests do"
 )]
 
+#[path = "../cases.rs"]
+mod cases;
 mod commit;
 mod content;
 mod cost;

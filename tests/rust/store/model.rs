@@ -226,13 +226,9 @@ impl<K: Kept> Pair<K> {
     }
 }
 
-/// An unoptimised `SQLite` takes its time.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    // An unoptimised `SQLite` takes its time.
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(40), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_file_behaves_as_memory_does(ops in prop::collection::vec(op(), 1..30)) {

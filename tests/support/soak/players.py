@@ -169,4 +169,5 @@ def tickets(message: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(message.rpartition("Tickets:\n")[2])
     except ValueError:
         return []  # the user's own words
-    return rows
+    # The player's own task can't be awaited or loaded.
+    return [row for row in rows if row["id"] != "T0"]

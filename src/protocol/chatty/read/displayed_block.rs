@@ -7,13 +7,17 @@ use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Span};
 
 /// How HTML shows text, and where that ends.
-const HTML: [(&str, &str, &str); 3] =
-    [("<pre", "</pre>", "in <pre>"), ("<code", "</code>", "in <code>"), ("<!--", "-->", "in a comment")];
+const HTML: [(&str, &str, &str); 4] = [
+    ("<pre", "</pre>", "in <pre>"),
+    ("<code", "</code>", "in <code>"),
+    ("<details", "</details>", "in <details>"),
+    ("<!--", "-->", "in a comment"),
+];
 /// Blanks that begin indented code.
 const INDENT: usize = 4;
 
 /// Where a block stands whose tag begins at `at`, if it is only shown there.
-pub(super) fn place(text: &str, at: usize) -> Option<&'static str> {
+pub(in crate::protocol) fn place(text: &str, at: usize) -> Option<&'static str> {
     let before = text.get(..at)?;
     let line = before.get(before.rfind('\n').map_or(0, |end| end + 1)..)?;
     if line.trim_start().starts_with('>') {

@@ -3,6 +3,7 @@
 use super::after_start_tag::{AfterStartTag, Next};
 use super::block::{Block, Step};
 use super::call::{self, Calls};
+use super::narrated_fence::{self, Beginning};
 use super::{ChattyDecoder, EndedBlock, untagged, wrong_tags};
 use crate::protocol::around::Around;
 use crate::protocol::following_text;
@@ -39,12 +40,21 @@ impl ChattyDecoder {
             if reason == FinishReason::Length {
                 return Err(violations::truncated_answer(raw, &form));
             }
+            self.set_template_reasoning_aside(raw, raw.len());
             self.note_reasoning(raw.len(), notes)?;
-            if let Some(block) = self.fenced_block(raw)? {
-                notes.note(RepairCode::FenceAroundBlock, Span::new(self.body(raw), raw.len()))?;
+            if let Some((block, fence)) = self.fenced_block(raw)? {
+                notes.note(RepairCode::FenceAroundBlock, Span::new(fence, raw.len()))?;
                 self.blocks.ended.push(block);
+                if fence > self.body(raw) {
+                    self.tell(raw, fence, &mut Vec::new());
+                }
                 self.narration.sent = raw.len();
-                return self.calls(raw, notes, discarded, None);
+                let place = self.blocks.ended.last().map_or(Span::at(fence), |block| block.span);
+                let text = Around::new(raw, place, gaps(0, fence, &self.reasoning.spans()), Vec::new());
+                let outcome = self.calls(raw, notes, discarded, None)?;
+                text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
+                *around = text.into_pieces();
+                return Ok(outcome);
             }
             return self.answer(raw, notes, &form);
         }
@@ -60,6 +70,7 @@ impl ChattyDecoder {
         if following_text::in_quotes(raw, Span::new(first.start, self.blocks.joined_end)) {
             return Err(violations::mention_truncation(following_text::quoted(first), reason, &form));
         }
+        self.set_template_reasoning_aside(raw, first.start);
         self.note_reasoning(first.start, notes)?;
         let place = Span::new(first.start, self.blocks.joined_end);
         let before = gaps(0, first.start, &self.reasoning.spans());
@@ -117,14 +128,19 @@ impl ChattyDecoder {
     fn unclosed_reasoning(&mut self, raw: &str) -> Option<usize> {
         let start = self.envelope.reasoning_start()?;
         let inside = raw.get(start..).unwrap_or("");
-        (self.leading(raw, start) || inside.contains(self.tags.start.literal())).then_some(start)
+        let leading = self.leading(raw, start) && !self.envelope.reasoning_is_words();
+        (leading || inside.contains(self.tags.start.literal())).then_some(start)
     }
 
-    /// The block of a reply that is one fence around it.
-    fn fenced_block(&mut self, raw: &str) -> Result<Option<EndedBlock>, BoxedViolation> {
+    /// The block of a reply that is one fence around it, and where the fence begins: with the reply, or behind one line
+    /// of narration in quotes.
+    fn fenced_block(&mut self, raw: &str) -> Result<Option<(EndedBlock, usize)>, BoxedViolation> {
         let body = self.body(raw);
-        let rest = raw.get(body..).unwrap_or("");
-        let trimmed = rest.trim_start();
+        let rest = raw.get(body..).unwrap_or("").trim_start();
+        let trimmed = match narrated_fence::beginning(rest) {
+            Beginning::Fence(at) => rest.get(at..).unwrap_or(""),
+            _ => rest,
+        };
         let inside = trimmed.trim_start_matches(['`', '~']);
         let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
             return Ok(None);
@@ -166,7 +182,8 @@ impl ChattyDecoder {
         }
         self.blocks.calls = calls;
         let span = Span::new(tag.start, block.end);
-        Ok(Some(EndedBlock { span, junk: Vec::new(), open_list: block.open_list(), notes: block.notes }))
+        let ended = EndedBlock { span, junk: Vec::new(), open_list: block.open_list(), notes: block.notes };
+        Ok(Some((ended, raw.len() - trimmed.len())))
     }
 
     /// A direct answer, if nothing speaks against it.

@@ -3,7 +3,7 @@
 use super::call;
 use super::wrong_tags::{Places, foreign_tag, form};
 use crate::protocol::{Code, ReadOptions, Violation};
-use crate::reply::json::{Fields, JsonReader, Settings};
+use crate::reply::json::{Field, Fields, JsonReader, Progress, Settings};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{BoxedViolation, RepairPolicy, Span};
 
@@ -97,9 +97,12 @@ fn seek(
             continue;
         }
         let mut reader = JsonReader::new(settings.clone(), at);
-        reader.run(text, true);
+        let broken = reader.run(text, true) != Progress::Done;
         let span = Span::new(at, reader.position());
         let closed = reader.records().iter().map(|record| &record.fields);
+        // With text behind it, it is not the whole reply.
+        let alone = || text.get(span.end..).is_some_and(|rest| rest.trim_matches(after_call).is_empty());
+        let is_whole = is_whole && (broken || alone());
         if closed.chain(reader.open_record()).any(|fields| is_call(fields, is_whole)) {
             return Some(span);
         }
@@ -107,6 +110,11 @@ fn seek(
         line_begins = false;
     }
     None
+}
+
+/// What may stand behind a call that is the whole reply: blanks, the end of its fence, surplus brackets.
+fn after_call(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '`' | '~' | ']' | '}')
 }
 
 /// Where the payload begins if the reply is one payload, perhaps in a fence.
@@ -122,6 +130,11 @@ fn whole_payload(text: &str, body: usize) -> Option<usize> {
 /// Whether an object is a call: of this protocol, or, where it is the whole reply, of any.
 fn call_like(fields: &Fields, any: bool) -> bool {
     let has = |keys: &[&str]| keys.iter().any(|key| fields.contains_key(key));
+    // The description of a tool has the keys of a call, and a schema in the place of arguments.
+    let schema = |field: &Field| field.value.as_object().is_some_and(|object| object.contains_key("properties"));
+    if fields.get("parameters").is_some_and(schema) {
+        return false;
+    }
     has(&["tool_name"]) && has(&["arguments", "call_id"])
         || any
             && has(&["name", "tool", "function", "action", "tool_name"])
