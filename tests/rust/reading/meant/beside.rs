@@ -132,6 +132,35 @@ fn a_key_of_the_protocol_with_punctuation_is_another_key() {
 }
 
 #[test]
+fn a_key_that_stands_twice_with_two_values_refuses_the_call() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let meant = Meant::random(protocol, dice);
+        let other = meant.other(dice);
+        let style = dice.pick(&STYLES);
+        let (before, key) = meant.parts();
+        let (tool_key, _) = before.iter().find(|(_, value)| **value == json!(meant.tool)).unwrap();
+        let (key, value) = if meant.tool != other.tool && dice.one_in(2) {
+            (tool_key.as_str(), json!(other.tool))
+        } else {
+            (key, Json::Object(other.args.clone()))
+        };
+        if other.args == meant.args && value.is_object() {
+            return Case::must("the same", meant.reply(style), &meant);
+        }
+        let again = match dice.below(4) {
+            0 => key.to_owned(),
+            1 => key.to_uppercase(),
+            2 => format!("{}{}", key[..1].to_uppercase(), &key[1..]),
+            _ => format!("\\u{:04x}{}", key.as_bytes()[0], &key[1..]),
+        };
+        let style = if again.starts_with('\\') { Style::Double } else { style };
+        let text = with(&meant, "\u{1}", value, style, dice).replace('\u{1}', &again);
+        Case::never(key, protocol, text)
+    });
+}
+
+#[test]
 fn a_remark_beside_a_call_is_dropped() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);

@@ -16,6 +16,8 @@ fn a_quote_before_an_end_tag_never_cuts_a_value() {
         let style = dice.pick(&STYLES);
         let [open, close] = style.quotes();
         let tag = if protocol == "react" { "\n```" } else { bare_tags(protocol)[1] };
+        let other = dice.pick(&["<|im_end|>", "</s>", "\n```", "\n~~~", "\n</think>", "\n\n"]);
+        let tag = if dice.one_in(3) { other } else { tag };
         let mut tail = dice.pick(&TAILS).to_owned();
         if dice.one_in(2) {
             // A second quote of the value, which opens again.

@@ -59,6 +59,28 @@ fn a_call_rehearsed_in_unknown_marks_is_not_made() {
 }
 
 #[test]
+fn a_move_rehearsed_in_the_thoughts_is_not_made() {
+    check(|dice| {
+        let meant = Meant::any("ticket", dice);
+        let real = meant.other(dice);
+        let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
+        let rehearsed =
+            [meant.payload(style), format!("<output>{}</output>", meant.payload(style))][dice.below(2)].clone();
+        let inside = match dice.below(3) {
+            0 => format!("Maybe {rehearsed} but no."),
+            1 => format!("{}\n{rehearsed}\nNo, that is too early.", prose(dice)),
+            _ => format!("I'd write {rehearsed}"),
+        };
+        let output = format!("<output>\n{}\n</output>", real.payload(style));
+        let text = format!("<thoughts>\n{inside}\n</thoughts>\n{output}");
+        if dice.one_in(4) {
+            return Case::never("alone", "ticket", format!("<thoughts>\n{inside}\n</thoughts>\n"));
+        }
+        Case::at_most("thoughts", text, &real)
+    });
+}
+
+#[test]
 fn a_call_rehearsed_where_the_template_opened_the_reasoning_is_not_made() {
     check(|dice| {
         let protocol = dice.pick(&PROTOCOLS);

@@ -22,7 +22,9 @@ fn quoted(text: &str, dice: &mut Dice) -> (&'static str, String) {
         1 => format!("{} {text}", words(dice)),
         _ => format!("{}\n{text}\n{}", prose(dice), prose(dice)),
     };
-    match dice.below(11) {
+    let [open, close] =
+        dice.pick(&[["„", "“"], ["«", "»"], ["「", "」"], ["‘", "’"], ["＂", "＂"], ["“", "”"], ["‹", "›"]]);
+    match dice.below(13) {
         0 => ("repr", literal(&inner, quote)),
         1 => ("json text", serde_json::to_string(&inner).unwrap()),
         2 => ("print", format!("print({})", literal(&inner, quote))),
@@ -33,13 +35,15 @@ fn quoted(text: &str, dice: &mut Dice) -> (&'static str, String) {
         7 => ("assignment", format!("reply = {}", literal(&inner, quote))),
         8 => ("f-string", format!("print(f\"\"\"{text}\"\"\")")),
         9 => ("quote over lines", format!("She wrote \"Please send\n{text}\nat once\" and left.")),
+        10 => ("other quotes", format!("{open}{text}{close}")),
+        11 => ("other quotes with words", format!("She wrote {open}{} {text}{close}", words(dice))),
         _ => ("curly quotes over lines", format!("She wrote “{}\n{text}\nThanks”.", words(dice))),
     }
 }
 
 fn bracketed(protocol: &str, text: &str, dice: &mut Dice) -> (&'static str, String) {
     let name = dice.pick(&["details", "example", "pre", "quote", "draft", "aside"]);
-    match dice.below(if protocol == "react" { 7 } else { 8 }) {
+    match dice.below(if protocol == "react" { 9 } else { 10 }) {
         0 if dice.one_in(2) => ("parentheses over lines", format!("I noted this (see\n{text}\nbelow) for later.")),
         0 => ("parentheses", format!("({text})")),
         1 => ("parentheses with words", format!("({} {text})", words(dice))),
@@ -48,12 +52,16 @@ fn bracketed(protocol: &str, text: &str, dice: &mut Dice) -> (&'static str, Stri
         4 => ("tags", format!("<{name}>{text}</{name}>")),
         5 => ("tags on lines", format!("<{name}>\n{}\n{text}\n</{name}>", prose(dice))),
         6 => ("comment", format!("<!-- {text} -->")),
+        7 => ("wide parentheses", format!("（{} {text}）", words(dice))),
+        8 => ("object around it", format!("{{\"{name}\": {text}}}")),
         _ => ("square brackets", format!("[{text}]")),
     }
 }
 
 fn in_a_sentence(text: &str, dice: &mut Dice) -> (&'static str, String) {
-    match dice.below(5) {
+    match dice.below(7) {
+        5 => ("sentence in Chinese", format!("请不要运行 {text} 谢谢")),
+        6 => ("list item", format!("1. Never send {text} to anybody.\n2. Ask first.")),
         0 => ("sentence", format!("{} {text} before noon.", words(dice))),
         1 => ("sentence", format!("The user pasted: {text}. I ask first.")),
         2 => ("sentence", format!("Do NOT run this: {text} until I say so.")),
@@ -77,7 +85,7 @@ fn a_move_inside_quotes_brackets_or_a_sentence_is_not_made() {
             _ => {
                 let [before, after] = bare_tags(protocol);
                 let payload = meant.payload(style);
-                let line = if dice.one_in(3) { "\n" } else { "" };
+                let line = if protocol != "react" && dice.one_in(3) { "\n" } else { "" };
                 in_a_sentence(&format!("{before}{line}{payload}{line}{after}"), dice)
             }
         };
