@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 /// What a protocol makes of such calls.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one difference between the protocols")]
 pub(super) struct Host {
     /// What a call is to stand in, for messages.
     pub(super) wanted: Cow<'static, str>,
@@ -79,6 +80,9 @@ pub(super) fn calls(
     let forms = Forms::new(host, options, reasoning, own);
     forms.look(raw).map(|found| found.calls).filter(|calls| !calls.is_empty())
 }
+
+/// What ends reasoning that has lost its control tokens.
+const END_OF_REASONING: &str = "assistantfinal";
 
 /// Reads the forms of one reply.
 struct Forms {
@@ -151,6 +155,18 @@ impl Forms {
         empty.then_some(reply)
     }
 
+    /// What the protocol's own decoder says of the text before the mark, where that is nothing.
+    fn nothing_before(&self, raw: &str, finder: &Finder) -> Option<Reply> {
+        let at = finder.found()?.span.start;
+        let text = raw.get(..at)?;
+        // Reasoning that the mark itself ends is closed for the decoder, which doesn't see the mark.
+        let closed = || {
+            let ended = finder.reasoning().last().is_some_and(|block| block.end == at);
+            ended.then(|| self.nothing(&format!("{text}{END_OF_REASONING}"))).flatten()
+        };
+        self.nothing(text).or_else(closed)
+    }
+
     /// Seeks calls in a whole reply.
     fn look(&self, raw: &str) -> Option<Found> {
         if raw.len() > self.options.limits.bytes {
@@ -159,7 +175,7 @@ impl Forms {
         let mut finder = self.finder();
         finder.advance(raw, true);
         let mark = finder.found()?;
-        let before = self.nothing(raw.get(..mark.span.start)?)?;
+        let before = self.nothing_before(raw, &finder)?;
         self.read(raw, mark, before).ok()
     }
 
@@ -394,7 +410,7 @@ fn may_be_bare(reply: &Reply, host: &Host) -> bool {
     match &reply.outcome {
         Ok(Move::Finish { .. }) => host.answers,
         Ok(_) => false,
-        Err(fault) => matches!(fault.code, Code::NoAction | Code::NoOutput | Code::UntaggedToolCall),
+        Err(fault) => matches!(fault.code, Code::NoAction | Code::NoOutput | Code::UnknownKey | Code::UntaggedToolCall),
     }
 }
 

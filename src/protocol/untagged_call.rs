@@ -131,18 +131,18 @@ impl<'a> Fences<'a> {
             let mark = marked.len() - marked.trim_start_matches(['`', '~']).len();
             let (fence, word) = marked.split_at_checked(mark).unwrap_or(("", marked));
             match open {
-                Some((begun, opening, word_of, content)) => {
-                    if fence.len() >= opening.len() && word.is_empty() && fence.starts_with(opening) {
-                        let content = text.get(content..start).unwrap_or("");
-                        last = Some(Fence { start: begun, word: word_of, content });
-                        until = end;
-                        open = None;
-                    }
+                Some((begun, opening, word_of, content))
+                    if fence.len() >= opening.len() && word.is_empty() && fence.starts_with(opening) =>
+                {
+                    let content = text.get(content..start).unwrap_or("");
+                    last = Some(Fence { start: begun, word: word_of, content });
+                    until = end;
+                    open = None;
                 }
                 None if fence.len() >= 3 && !word.contains('`') && fence.chars().all(|c| fence.starts_with(c)) => {
                     open = Some((start, fence, word.trim(), end));
                 }
-                None => {}
+                _ => {}
             }
         }
         if let Some((start, _, word, content)) = open {

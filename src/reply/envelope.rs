@@ -167,6 +167,11 @@ impl Envelope {
             return None;
         }
         loop {
+            match self.at_beginning(text, end, look) {
+                Found::Mark(mark) => return Some(mark),
+                Found::Partial => return None,
+                Found::Reasoning | Found::Nothing => {}
+            }
             if self.open.is_some() {
                 return self.in_reasoning(text, end);
             }
@@ -175,17 +180,6 @@ impl Envelope {
                     return None;
                 }
                 continue;
-            }
-            if self.position == self.lead && look.reasoning {
-                match self.first(text, end) {
-                    Found::Mark(mark) => return Some(mark),
-                    Found::Partial => {
-                        self.settled = self.position;
-                        return None;
-                    }
-                    Found::Reasoning => continue,
-                    Found::Nothing => {}
-                }
             }
             let Some(&byte) = bytes.get(self.position) else {
                 if end && let Some(inline) = self.code.inline.take() {
@@ -282,6 +276,19 @@ impl Envelope {
             }
         }
         if partial { Found::Partial } else { Found::Nothing }
+    }
+
+    /// What the marks that count at the beginning of a reply alone come to, where the text is still there: one of them,
+    /// or nothing before more text has arrived.
+    fn at_beginning(&mut self, text: &str, end: bool, look: Look) -> Found {
+        if !look.reasoning || self.position != self.lead || self.open.is_some() || self.code.fence.is_some() {
+            return Found::Nothing;
+        }
+        let found = self.first(text, end);
+        if matches!(found, Found::Partial) {
+            self.settled = self.position;
+        }
+        found
     }
 
     /// Seeks the marks that count at the beginning of a reply alone.

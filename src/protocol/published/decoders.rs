@@ -134,8 +134,9 @@ impl Lenient {
             return Status::Open;
         }
         let status = self.feed(certain, deltas);
-        let before = self.finder.found().and_then(|mark| self.buffer.text().get(..mark.span.start));
-        self.off = status != Status::Open || before.is_some_and(|before| self.forms.nothing(before).is_none());
+        let alone =
+            |text: &str| self.finder.found().is_none() || self.forms.nothing_before(text, &self.finder).is_some();
+        self.off = status != Status::Open || !alone(self.buffer.text());
         if self.off { self.feed(length, deltas) } else { Status::Open }
     }
 }
@@ -164,7 +165,7 @@ impl Decoder for Lenient {
         let mark = self.finder.found().filter(|_| !self.off);
         let found = mark.map_or(Err(Unread::Broken), |mark| {
             let raw = self.buffer.text();
-            let before = raw.get(..mark.span.start).and_then(|before| self.forms.nothing(before));
+            let before = self.forms.nothing_before(raw, &self.finder);
             before.ok_or(Unread::Broken).and_then(|before| self.forms.read(raw, mark, before))
         });
         self.feed(self.buffer.text().len(), &mut Vec::new());

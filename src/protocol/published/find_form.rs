@@ -69,7 +69,8 @@ impl Finder {
     pub(super) fn advance(&mut self, text: &str, end: bool) -> usize {
         loop {
             if let Some(mark) = self.pending {
-                match counts(text, mark, end) {
+                let begins = self.reasoning.last().is_some_and(|block| block.end == mark.span.start);
+                match counts(text, mark, begins, end) {
                     None => return mark.span.start,
                     Some(counts) => self.found = Some(mark).filter(|_| counts && !is_displayed(text, mark.span.start)),
                 }
@@ -100,8 +101,8 @@ fn is_displayed(text: &str, at: usize) -> bool {
     text.get(from..).is_some_and(|near| displayed_block::place(near, at - from).is_some())
 }
 
-/// Whether a mark begins its form; `None` where more text is needed.
-fn counts(text: &str, mark: Mark, end: bool) -> Option<bool> {
+/// Whether a mark begins its form, given whether the reply proper begins there; `None` where more text is needed.
+fn counts(text: &str, mark: Mark, begins: bool, end: bool) -> Option<bool> {
     let unknown = if end { Some(false) } else { None };
     let after = text.get(mark.span.end..).unwrap_or("");
     match mark.row.form {
@@ -147,7 +148,7 @@ fn counts(text: &str, mark: Mark, end: bool) -> Option<bool> {
             }
         }
         Form::FinalAnswer => Some(begins_line(text, mark.span.start)),
-        Form::Channel if !mark.row.mark.starts_with('<') => Some(begins_line(text, mark.span.start)),
+        Form::Channel if !mark.row.mark.starts_with('<') => Some(begins || begins_line(text, mark.span.start)),
         _ => Some(true),
     }
 }

@@ -39,13 +39,12 @@ pub(super) fn read(text: &str, mark: Mark, options: &ReadOptions) -> Option<Bloc
 fn begins_with(row: &Row) -> Vec<&'static str> {
     let of_form = |form| ROWS.iter().filter(move |row| row.form == form).map(|row| row.mark);
     match row.form {
-        Form::Wrapped | Form::Listed | Form::Function | Form::Gemma => vec![row.mark],
+        Form::Wrapped | Form::Listed | Form::Function | Form::Gemma | Form::Dotted => vec![row.mark],
         Form::Json => vec![row.mark, ";"],
         Form::Invoke => of_form(Form::Invoke).filter(|mark| mark.contains("invoke")).collect(),
         Form::Section => vec!["<|tool_call_begin|>"],
         Form::Separated => vec![CALL],
         Form::Channel => of_form(Form::Channel).collect(),
-        Form::Dotted => vec![row.mark],
         Form::Action | Form::FinalAnswer | Form::Bare => Vec::new(),
     }
 }

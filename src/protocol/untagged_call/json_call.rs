@@ -169,9 +169,8 @@ fn is_schema(object: &Object, tool: &ToolSpec) -> bool {
 
 /// Whether a key of broken JSON names a tool.
 fn names_in_text(text: &str, tools: &Tools<'_>) -> bool {
-    let mut parts = text.split(['"', '\'']).map(str::trim).peekable();
     let (mut before, mut key) = ("", "");
-    while let Some(part) = parts.next() {
+    for part in text.split(['"', '\'']).map(str::trim) {
         if before == ":" && NAMES.contains(&key.to_ascii_lowercase().as_str()) && tools.names(part) {
             return true;
         }

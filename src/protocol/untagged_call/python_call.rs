@@ -70,12 +70,11 @@ fn arguments(text: &str) -> usize {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
             (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')') if depth == 0 => return at,
             (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
-            (None, _) => {}
+            _ => {}
         }
     }
     text.len()

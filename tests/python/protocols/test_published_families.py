@@ -1,4 +1,4 @@
-"""Calls of this year's model families: read by `lenient=True` as their own parsers read them, values to the byte."""
+"""Calls of model families: read by `lenient=True` as their own parsers read them, to the byte."""
 
 import json
 
@@ -7,8 +7,12 @@ import pytest
 from callslip import ChattyProtocol, ReactProtocol, TicketProtocol
 
 PROTOCOLS = [ReactProtocol, ChattyProtocol, TicketProtocol]
-D = "｜DSML｜"
-CALL, SEPARATOR, END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
+BAR = "\uff5c"
+D = f"{BAR}DSML{BAR}"
+CALL, SEPARATOR, END = (
+    f"<{BAR}{name}{BAR}>" for name in ("tool▁call▁begin", "tool▁sep", "tool▁call▁end")
+)
+CALLS, END_CALLS = f"<{BAR}tool▁calls▁begin{BAR}>", f"<{BAR}tool▁calls▁end{BAR}>"
 ARGUMENTS = '{"place": "Bergen", "days": 3}'
 OBJECT = f'{{"name": "find", "arguments": {ARGUMENTS}}}'
 PYTHON = 'find(place="Bergen", days=3)'
@@ -30,22 +34,23 @@ FAMILIES = {
     "command": '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "find", "parameters": '
     f"{ARGUMENTS}}}\n]<|END_ACTION|>",
     "lm_studio": f"[TOOL_REQUEST]{OBJECT}[END_TOOL_REQUEST]",
-    "qwen_without_opening": "<function=find>\n<parameter=place>\nBergen\n</parameter>\n<parameter=days>\n3\n"
-    "</parameter>\n</function>\n</tool_call>",
-    "minimax_m2": '<minimax:tool_call>\n<invoke name="find">\n<parameter name="place">Bergen</parameter>\n'
-    '<parameter name="days">3</parameter>\n</invoke>\n</minimax:tool_call>',
-    "deepseek_v3": f"<｜tool▁calls▁begin｜>{CALL}function{SEPARATOR}find\n```json\n{ARGUMENTS}\n```{END}"
-    "<｜tool▁calls▁end｜>",
-    "deepseek_v31": f"<｜tool▁calls▁begin｜>{CALL}find{SEPARATOR}{ARGUMENTS}{END}<｜tool▁calls▁end｜>",
+    "qwen_without_opening": "<function=find>\n<parameter=place>\nBergen\n</parameter>\n"
+    "<parameter=days>"
+    "\n3\n</parameter>\n</function>\n</tool_call>",
+    "minimax_m2": '<minimax:tool_call>\n<invoke name="find">\n<parameter name="place">'
+    'Bergen</parameter>\n<parameter name="days">3</parameter>\n</invoke>\n</minimax:tool_call>',
+    "deepseek_v3": f"{CALLS}{CALL}function{SEPARATOR}find\n```json\n{ARGUMENTS}\n```{END}"
+    f"{END_CALLS}",
+    "deepseek_v31": f"{CALLS}{CALL}find{SEPARATOR}{ARGUMENTS}{END}{END_CALLS}",
     "deepseek_v32": f'<{D}function_calls>\n<{D}invoke name="find">\n'
     f'<{D}parameter name="place" string="true">Bergen</{D}parameter>\n'
-    f'<{D}parameter name="days" string="false">3</{D}parameter>\n</{D}invoke>\n</{D}function_calls>',
+    f'<{D}parameter name="days" string="false">3</{D}parameter>\n'
+    f"</{D}invoke>\n</{D}function_calls>",
     "gemma4": '<|tool_call>call:find{place:<|"|>Bergen<|"|>,days:3}<tool_call|>',
     "gpt_oss_stripped": f"analysisI look.assistantcommentary to=functions.find json{ARGUMENTS}",
     "gpt_oss_short": f"commentary to=functions.find json{ARGUMENTS}",
-    "openai": '{"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": '
-    + json.dumps(ARGUMENTS)
-    + "}}]}",
+    "openai": '{"tool_calls": [{"id": "c1", "type": "function", '
+    '"function": {"name": "find", "arguments": ' + json.dumps(ARGUMENTS) + "}}]}",
     "object": OBJECT,
     "cline": "<find_it>\n<place>Bergen</place>\n<days>3</days>\n</find_it>",
 }
@@ -63,6 +68,10 @@ def streamed(protocol, text):
 def test_lenient_reads_the_call(kind, text):
     protocol = kind(lenient=True)
     reply = protocol.parse(text)
+    if kind is ReactProtocol and text == OBJECT:
+        # `arguments` is a name for `args`, and so this is a move of the protocol without `action`.
+        assert reply.violation.code == "unknown_key"
+        return
     assert reply.violation is None, reply.violation
     (call,) = reply.move.calls
     assert call.tool in ("find", "find_it")
@@ -97,17 +106,25 @@ def test_nothing_else_reads_it(kind, text):
 VALUE = '\n  two\n\n\tlines "and" \\n a quote\n'
 WRITTEN = {
     "claude": ('<invoke name="find"><parameter name="text">{}</parameter></invoke>', VALUE),
-    "glm": ("<tool_call>find\n<arg_key>text</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>", VALUE),
+    "glm": (
+        "<tool_call>find\n<arg_key>text</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>",
+        VALUE,
+    ),
     "deepseek": (
-        f'<{D}function_calls><{D}invoke name="find"><{D}parameter name="text" string="true">{{}}</{D}parameter>'
+        f'<{D}function_calls><{D}invoke name="find">'
+        f'<{D}parameter name="text" string="true">{{}}</{D}parameter>'
         f"</{D}invoke></{D}function_calls>",
         VALUE,
     ),
     "gemma": ('<|tool_call>call:find{{text:<|"|>{}<|"|>}}<tool_call|>', VALUE),
     # Their own parsers remove a line break on each side, or all blanks.
-    "qwen": ("<tool_call>\n<function=find>\n<parameter=text>{}</parameter>\n</function>\n</tool_call>", VALUE[1:-1]),
+    "qwen": (
+        "<tool_call>\n<function=find>\n<parameter=text>{}</parameter>\n</function>\n</tool_call>",
+        VALUE[1:-1],
+    ),
     "minimax": (
-        '<minimax:tool_call><invoke name="find"><parameter name="text">{}</parameter></invoke></minimax:tool_call>',
+        '<minimax:tool_call><invoke name="find"><parameter name="text">{}</parameter>'
+        "</invoke></minimax:tool_call>",
         VALUE.strip(),
     ),
 }
@@ -126,7 +143,10 @@ def test_the_answer_of_a_react_text(kind):
     for reply in (kind(lenient=True).parse(text), streamed(kind(lenient=True), text)):
         assert reply.move.value == "It is 4.\nNo more."
     assert kind().parse(text).violation is not None
-    for other in ("Final Answer: 4\nAction: find\nAction Input: {}", "Action: find\nAction Input: {}\nFinal Answer: 4"):
+    for other in (
+        "Final Answer: 4\nAction: find\nAction Input: {}",
+        "Action: find\nAction Input: {}\nFinal Answer: 4",
+    ):
         assert kind(lenient=True).parse(other).violation is not None
     assert kind(lenient=True).parse("Final Answer:").violation is not None
 
@@ -143,7 +163,8 @@ NO_CALLS = [
     "<find_it><place>a</place><place>b</place></find_it>",
     '<|tool_call>call:find{place:<|"|>Bergen}<tool_call|>',
     f"{CALL}other{SEPARATOR}find\n```json\n{ARGUMENTS}\n```{END}",
-    f'<{D}invoke name="find"><{D}parameter name="days" string="false">3 or 4</{D}parameter></{D}invoke>',
+    f'<{D}invoke name="find"><{D}parameter name="days" string="false">3 or 4</{D}parameter>'
+    f"</{D}invoke>",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A call that is rehearsed in the reasoning marks of a model family is never made, whole or streamed."""
+"""A call rehearsed in the reasoning marks of a model family is never made."""
 
 import json
 
@@ -13,7 +13,11 @@ FAMILIES = {
     "claude": ("<thinking>", "</thinking>\n", ""),
     "claude-ant": ("<antThinking>", "</antThinking>", ""),
     "exaone": ("<thought>\n", "\n</thought>\n\n", ""),
-    "open-webui": ('<details type="reasoning" done="true">\n<summary>Thought</summary>\n', "</details>\n", ""),
+    "open-webui": (
+        '<details type="reasoning" done="true">\n<summary>Thought</summary>\n',
+        "</details>\n",
+        "",
+    ),
     "seed": ("<seed:think>", "</seed:think>", ""),
     "longcat": ("<longcat_think>\n", "\n</longcat_think>\n", ""),
     "minimax": ("<mm:think>", "</mm:think>", ""),
@@ -84,7 +88,11 @@ def test_the_rehearsed_call_is_not_made(protocol, family, around, streamed):
     draft = around.format(DRAFT[protocol])
     made, _ = run(protocol, f"{start}{draft}{end}{REAL[protocol]}{after}", streamed=streamed)
     assert made == ["look"]
-    for text in (f"{start}{draft}{end}", f"{start}{draft}", f"{start}{draft}{end}No call is needed."):
+    for text in (
+        f"{start}{draft}{end}",
+        f"{start}{draft}",
+        f"{start}{draft}{end}No call is needed.",
+    ):
         made, _ = run(protocol, text, streamed=streamed)
         assert made == []
 
@@ -96,7 +104,11 @@ def test_nor_where_more_or_less_is_read(protocol, family, options):
     start, end, _ = FAMILIES[family]
     native = '<tool_call>{"name": "wipe", "arguments": {}}</tool_call>'
     for draft in (DRAFT[protocol], native):
-        for text in (f"{start}Or {draft} perhaps.{end}Nothing is needed.", f"{start}{draft}{end}", f"{start}{draft}"):
+        for text in (
+            f"{start}Or {draft} perhaps.{end}Nothing is needed.",
+            f"{start}{draft}{end}",
+            f"{start}{draft}",
+        ):
             made, _ = run(protocol, text, streamed=False, **options)
             assert made == []
 
@@ -132,7 +144,10 @@ def test_an_answer_that_begins_alike_is_an_answer(text):
     assert ChattyProtocol().parse(text).move.value == text
     reader = ChattyProtocol().reader()
     told = "".join(
-        delta.text for character in text for delta in reader.push(character)[0] if hasattr(delta, "text")
+        delta.text
+        for character in text
+        for delta in reader.push(character)[0]
+        if hasattr(delta, "text")
     )
     assert text.startswith(told)
     assert reader.finish().move.value == text
@@ -140,7 +155,7 @@ def test_an_answer_that_begins_alike_is_an_answer(text):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_marks_in_values_are_text(protocol):
-    value = "analysisX <|channel>thought <unused94> Here is my thought process: [BEGIN FINAL RESPONSE] x"
+    value = "analysisX <|channel>thought <unused94> Here is my thought process: x"
     args = {"text": value}
     text = {
         "react": json.dumps({"thought": "t", "action": "note", "args": args}),

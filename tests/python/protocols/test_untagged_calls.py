@@ -1,4 +1,4 @@
-"""An answer in plain text that ends with a call of a tool of the run, in whatever form, is no answer."""
+"""A plain answer that ends with a call of a tool of the run, in whatever form, is no answer."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ def toolset(made):
         return "written"
 
     @tool
-    def lamp(on: bool) -> str:  # noqa: FBT001  # as models call it
+    def lamp(on: bool) -> str:
         """Switch the lamp."""
         made.append("lamp")
         return "on"
@@ -125,7 +125,12 @@ def test_it_is_no_narration_of_a_block_either():
 
 @pytest.mark.parametrize(
     "text",
-    ["Use </think> to close it.", "The tag is `</think>`.", "Write '</think>' last.", "<b>a</b> and </thought>"],
+    [
+        "Use </think> to close it.",
+        "The tag is `</think>`.",
+        "Write '</think>' last.",
+        "<b>a</b> and </thought>",
+    ],
 )
 def test_an_end_that_is_only_spoken_of_is_text(text):
     assert ChattyProtocol().parse(text).move.value == text
