@@ -47,7 +47,9 @@ fn a_call_rehearsed_in_unknown_marks_is_not_made() {
         let (label, open, close) = marks(dice);
         let style = if dice.one_in(2) { Style::Double } else { dice.pick(&STYLES) };
         let inside = format!("{open}{}{close}", rehearsal(&meant, style, dice));
-        let before = if dice.one_in(4) { format!("{}\n", prose(dice)) } else { String::new() };
+        // Marks that are words are known where a reply begins with them; elsewhere they are a sentence.
+        let first = label == "words" || dice.one_in(2);
+        let before = if first { String::new() } else { format!("{}\n", prose(dice)) };
         if dice.one_in(3) {
             let after = if dice.one_in(2) { format!("\n{}", prose(dice)) } else { String::new() };
             return Case::never(format!("{label} alone"), protocol, format!("{before}{inside}{after}"));
