@@ -137,9 +137,6 @@ impl Salvaged {
             if own || unknown_keys::is_empty(value) || unknown_keys::is_remark(name) {
                 continue;
             }
-            if unknown_keys::carries(name, value, true) == Carries::Condition {
-                return None;
-            }
             match (unknown_keys::carries(name, &Value::Null, false), unknown_keys::decoded(value).into_owned()) {
                 (Carries::Arguments, Value::Object(object)) => {
                     for (name, value) in object {

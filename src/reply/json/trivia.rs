@@ -132,8 +132,9 @@ impl JsonReader {
         if says_left_out(body) {
             return Err(self.elided(span));
         }
-        // Behind the last comma of its line a comment is about the member before it; elsewhere it stands for one.
+        // A comment up to the end of its line is about the member before its comma; any other one stands for a member.
         let line = text.get(self.recent.comma.end..span.start).unwrap_or("\n");
+        let line = if whole.starts_with("/*") { "\n" } else { line };
         let in_place = match self.state {
             State::FirstKey | State::FirstElement => true,
             State::NextKey | State::NextElement => line.contains('\n'),

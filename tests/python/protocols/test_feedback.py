@@ -95,10 +95,12 @@ def test_finish_is_named_where_something_else_stood_for_it(action):
     assert (said["action"], said["final_answer"]) == ("FINISH", "four")
 
 
-def test_of_two_moves_the_first_is_shown():
+def test_of_two_moves_none_is_shown():
     first = '{"thought": "t", "action": "now", "args": "{}"}'
     second = '{"thought": "t", "action": "run_code", "args": "{\\"code\\": \\"x\\"}"}'
-    assert told("react", f"{first}\n{second}") == first
+    said = feedback("react", f"{first}\n{second}")
+    assert "Write it so" not in said
+    assert "send only the one move that you mean now" in said
 
 
 def test_a_call_with_an_answer_is_shown_the_call_alone():
