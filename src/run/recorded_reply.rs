@@ -1,6 +1,6 @@
 //! What an old log says of a reply. It is not read again: a later version may read it in another way.
 
-use super::event::{Event, Note, Opened, REREAD, Record};
+use super::event::{Event, Note, REREAD, Record};
 use super::machine::RunMachine;
 use super::plan::Refusal;
 use super::state::Phase;
@@ -57,11 +57,9 @@ impl RunMachine {
             Move::Delegate { .. } => 1,
             _ => 0,
         };
-        let opened = records.iter().map_while(|record| match &record.event {
-            Event::TicketOpened(opened) => Some(opened),
-            _ => None,
-        });
-        let opened: Vec<&Box<Opened>> = opened.take(calls).collect();
+        let opened = records.iter().map(|record| &record.event);
+        let opened = opened.take_while(|event| matches!(event, Event::TicketOpened(_)));
+        let opened: Vec<&Event> = opened.take(calls).collect();
         // The rest of a log that was cut here.
         let missing = if opened.len() < calls {
             match self.plan(moved, now) {
@@ -74,7 +72,7 @@ impl RunMachine {
         };
         self.emit(Event::Moved { turn: self.state.turn, moved: moved.clone() }, now);
         for call in opened {
-            self.emit(Event::TicketOpened(call.clone()), now);
+            self.emit(call.clone(), now);
         }
         for call in missing {
             self.open(call, now);

@@ -8,9 +8,3 @@ pub(crate) fn of(usual: u32) -> u32 {
     let cases = std::env::var("CALLSLIP_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(USUAL);
     u32::try_from(u64::from(usual).saturating_mul(cases).div_ceil(USUAL)).unwrap_or(u32::MAX).max(1)
 }
-
-/// The seed of generators other than proptest's, which has its own way of reading it.
-#[allow(dead_code, reason = "not every program has one")]
-pub(crate) fn seed() -> u64 {
-    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
-}

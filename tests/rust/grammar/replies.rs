@@ -167,7 +167,7 @@ fn tags() -> ToolTags {
 
 /// Walks through the language, reads what comes, and gives the moves.
 fn explore(protocol: &dyn Protocol, scope: &Scope<'_>, grammar: &Grammar) -> Vec<Move> {
-    let mut random = Random::new(crate::cases::seed());
+    let mut random = Random::new(crate::walk::seed());
     let matcher = crate::walk::matcher(&grammar.lark);
     let replies = (0..crate::cases::of(WALKS)).map(|_| walk(&matcher, &mut random));
     replies.map(|text| read(protocol, scope.tools, &text)).collect()
@@ -504,7 +504,7 @@ fn what_reaches_a_bound_is_cut_and_refused() {
     assert!(!admits(&react, &reply("x\", \"list\": [1, 2, 3]}}")));
     let chatty = grammar::chatty(&scope, &tags(), None).lark;
     let ticket = grammar::ticket(&scope, false, None).lark;
-    let mut random = Random::new(crate::cases::seed());
+    let mut random = Random::new(crate::walk::seed());
     for (protocol, lark) in
         [(&React::default() as &dyn Protocol, react), (&Chatty::default(), chatty), (&Ticket::default(), ticket)]
     {

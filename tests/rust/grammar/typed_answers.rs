@@ -285,7 +285,7 @@ fn what_a_grammar_admits_is_read_and_fits() {
             let grammar = protocol.grammar(&scope);
             assert_eq!(grammar.unruled, Vec::<String>::new());
             let matcher = matcher(&grammar.lark);
-            for seed in (crate::cases::seed()..).take(crate::cases::of(40) as usize) {
+            for seed in (crate::walk::seed()..).take(crate::cases::of(40) as usize) {
                 let text = walk(&matcher, &mut Random::new(seed));
                 let reply = read(&*protocol, &text, FinishReason::Stop);
                 assert!(told(&reply).ends_with(" [] []"), "{}: {text}\n{}", protocol.name(), told(&reply));

@@ -346,7 +346,7 @@ fn check(seed: u64) -> usize {
 
 #[test]
 fn every_value_can_be_written_and_comes_back() {
-    let (first, sets) = (cases::seed(), cases::of(SETS));
+    let (first, sets) = (crate::walk::seed(), cases::of(SETS));
     let count: usize = (first..first + u64::from(sets)).map(check).sum();
     assert_eq!(count, sets as usize * TOOLS * VALUES);
 }

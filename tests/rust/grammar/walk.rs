@@ -12,6 +12,11 @@ use toktrie::{ApproximateTokEnv, SimpleVob};
 /// Bytes after which a walk is given up: no language of the tests has a longer reply.
 const LONGEST: usize = 60_000;
 
+/// The seed of the generators here, which is also that of proptest.
+pub(crate) fn seed() -> u64 {
+    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
+}
+
 /// A small generator: the same replies for the same seed, everywhere.
 pub(crate) struct Random(u64);
 
