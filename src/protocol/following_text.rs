@@ -256,9 +256,9 @@ fn value_is_due(after: &str) -> bool {
         inside.get(close..)?.strip_prefix(quotes)?.trim_start_matches([' ', '\t']).strip_prefix([':', '：', '='])
     };
     value().map(str::trim_start).is_some_and(|value| {
-        let begins = |word: &&str| value.len() < word.len() && word.starts_with(&value.to_ascii_lowercase());
+        let begins = |word: &str| value.len() < word.len() && word.starts_with(&value.to_ascii_lowercase());
         value.len() < 10
-            && ["true", "false", "null", "none", "nan", "infinity", "undefined"].iter().any(|word| begins(&word))
+            && ["true", "false", "null", "none", "nan", "infinity", "undefined"].iter().any(|word| begins(word))
     })
 }
 

@@ -62,13 +62,11 @@ fn without_any_tokens(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        match special_token(rest) {
-            Some(length) => rest = rest.get(length..).unwrap_or(""),
-            None => {
-                kept.push(c);
-                rest = rest.get(c.len_utf8()..).unwrap_or("");
-            }
+        let token = special_token(rest);
+        if token.is_none() {
+            kept.push(c);
         }
+        rest = rest.get(token.unwrap_or(c.len_utf8())..).unwrap_or("");
     }
     kept
 }
@@ -227,13 +225,11 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let inside = rest.get(first..).unwrap_or("");
         let bounded = inside.char_indices().take(LONGEST_MARK).find(|(_, c)| matches!(c, '>' | ']' | '▷' | '<' | '\n'));
-        let name = match bounded {
-            Some((end, '>' | ']' | '▷')) => inside.get(..end).unwrap_or(""),
-            _ => {
-                at += first;
-                continue;
-            }
+        let Some((end, '>' | ']' | '▷')) = bounded else {
+            at += first;
+            continue;
         };
+        let name = inside.get(..end).unwrap_or("");
         let closes = name.trim_start_matches('|').starts_with('/');
         let name = name.trim_matches(|c: char| matches!(c, '|' | '/' | ' '));
         let word = name.split([' ', '\n', '=']).next().unwrap_or("");

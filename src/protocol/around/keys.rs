@@ -174,18 +174,14 @@ pub(super) fn leftover(raw: &str, piece: Span) -> Option<Span> {
         at += line.len();
     }
     let after = text.trim_start_matches(closers);
-    let (mut open, from) = ([0_usize; 2], piece.end - after.len());
+    let from = piece.end - after.len();
+    let (mut square, mut curly) = (0_usize, 0_usize);
     for (offset, c) in after.char_indices() {
+        let open = if matches!(c, '[' | ']') { &mut square } else { &mut curly };
         match c {
-            '[' => open[0] += 1,
-            '{' => open[1] += 1,
-            ']' | '}' => {
-                let count = &mut open[usize::from(c == '}')];
-                if *count == 0 {
-                    return Some(Span::new(from + offset, from + offset + 1));
-                }
-                *count -= 1;
-            }
+            '[' | '{' => *open += 1,
+            ']' | '}' if *open == 0 => return Some(Span::new(from + offset, from + offset + 1)),
+            ']' | '}' => *open -= 1,
             _ => {}
         }
     }

@@ -44,17 +44,7 @@ impl ChattyDecoder {
             self.note_reasoning(raw.len(), notes)?;
             if let Some((block, fence)) = self.fenced_block(raw)? {
                 notes.note(RepairCode::FenceAroundBlock, Span::new(fence, raw.len()))?;
-                self.blocks.ended.push(block);
-                if fence > self.body(raw) {
-                    self.tell(raw, fence, &mut Vec::new());
-                }
-                self.narration.sent = raw.len();
-                let place = self.blocks.ended.last().map_or(Span::at(fence), |block| block.span);
-                let text = Around::new(raw, place, gaps(0, fence, &self.reasoning.spans()), Vec::new());
-                let outcome = self.calls(raw, notes, discarded, None)?;
-                text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
-                *around = text.into_pieces();
-                return Ok(outcome);
+                return self.fenced_calls(raw, (block, fence), notes, discarded, around);
             }
             return self.answer(raw, notes, &form);
         }
@@ -70,6 +60,40 @@ impl ChattyDecoder {
         if following_text::in_quotes(raw, Span::new(first.start, self.blocks.joined_end)) {
             return Err(violations::mention_truncation(following_text::quoted(first), reason, &form));
         }
+        self.calls_between_text(raw, first, notes, discarded, around)
+    }
+
+    /// The calls of a block in a fence, with narration before it.
+    fn fenced_calls(
+        &mut self,
+        raw: &str,
+        (block, fence): (EndedBlock, usize),
+        notes: &mut RepairNotes,
+        discarded: &mut Vec<Span>,
+        around: &mut Vec<Span>,
+    ) -> Result<Move, BoxedViolation> {
+        let place = block.span;
+        self.blocks.ended.push(block);
+        if fence > self.body(raw) {
+            self.tell(raw, fence, &mut Vec::new());
+        }
+        self.narration.sent = raw.len();
+        let text = Around::new(raw, place, gaps(0, fence, &self.reasoning.spans()), Vec::new());
+        let outcome = self.calls(raw, notes, discarded, None)?;
+        text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
+        *around = text.into_pieces();
+        Ok(outcome)
+    }
+
+    /// The calls of the blocks from `first` on, if the text around them belongs to none of them.
+    fn calls_between_text(
+        &mut self,
+        raw: &str,
+        first: Span,
+        notes: &mut RepairNotes,
+        discarded: &mut Vec<Span>,
+        around: &mut Vec<Span>,
+    ) -> Result<Move, BoxedViolation> {
         self.set_template_reasoning_aside(raw, first.start);
         self.note_reasoning(first.start, notes)?;
         let place = Span::new(first.start, self.blocks.joined_end);
