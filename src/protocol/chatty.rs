@@ -233,6 +233,10 @@ impl Protocol for Chatty {
                 )));
             }
         }
+        if let Some(returns) = self.typed().filter(|_| raw.contains(typed::START)) {
+            // An answer, whatever its keys are called.
+            return Some(Correction::form(typed::form(returns)));
+        }
         let call = read::corrected(violation, raw)?;
         Some(Correction::certain(format!("{}[{call}]{}", self.tags.start, self.tags.end)))
     }

@@ -38,7 +38,6 @@ _LARK_MARK = "%llguidance"
 _EXCLUDED: Final = frozenset(
     {
         "elided_content",
-        "extra_data",
         "fenced_tool_call",
         "invalid_json",
         "missing_colon",

@@ -327,8 +327,8 @@ fn signed(text: &str, slash: bool) -> impl Iterator<Item = (char, &str)> {
     })
 }
 
-/// Signs before a slash that belong to a path or an address.
-const PATH_SIGNS: [char; 10] = ['/', ':', '.', '~', '"', '\'', '(', ')', '-', '_'];
+/// Signs before a slash that belong to a path, an address or a tag.
+const PATH_SIGNS: [char; 12] = ['<', '[', '/', ':', '.', '~', '"', '\'', '(', ')', '-', '_'];
 
 /// The words with which a model ends its reasoning.
 fn ends_reasoning(right: &str) -> bool {

@@ -199,9 +199,16 @@ mod tests {
 
     #[test]
     fn keys_in_any_quoting_style() {
-        for text in
-            ["'args': {}", "\"args\" of", "so args: {1", "“args”", "\\\"args\\\": 1", "Args: {", "args = 1", "`args`"]
-        {
+        for text in [
+            "'args': {}",
+            "\"args\" of",
+            "so args: {1",
+            "“args” so",
+            "\\\"args\\\": 1",
+            "Args: {",
+            "args = 1",
+            "`args`",
+        ] {
             assert_eq!(found(text, &["args"], &[]), Some("args"), "{text}");
         }
         for text in ["the args are here", "Args: none", "kwargs: 1", "args_list: 2", "Thought: so", "thought: I go"] {

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pydantic import BaseModel
 
 from callslip import Agent, ScriptedModel, tool
 from scripted import finish, give
@@ -158,3 +159,23 @@ def test_what_is_shown_is_read():
         model = ScriptedModel([said, finish("ok")])
         result = Agent(model, tools=[run_code, now], protocol="react").run_sync("go")
         assert not any("not executed" in message["content"] for message in result.messages), said
+
+
+class City(BaseModel):
+    name: str
+
+
+def test_a_typed_answer_with_a_line_behind_it_is_shown_the_form_of_an_answer():
+    answer = '<answer>{"name": "Oslo"}</answer>'
+    model = ScriptedModel([f"{answer}\nI hope this helps!", answer])
+    result = Agent(model, tools=[now], protocol="chatty", returns=City).run_sync("go")
+    said = [message["content"] for message in result.messages if message["role"] == "user"][-1]
+    assert "<tool>" not in said
+    assert "<answer>" in said
+    assert result.value == City(name="Oslo")
+
+
+@pytest.mark.parametrize("word", ["final_answer", "None", "done", "Finish", "respond"])
+def test_finish_is_named_for_every_unknown_action(word):
+    said = feedback("react", json.dumps({"thought": "t", "action": word, "args": {"text": "x"}}))
+    assert '"action": "FINISH"' in said

@@ -110,7 +110,9 @@ def test_the_model_is_told_which_key_was_left_out(protocol):
     result = Agent(model, tools=[look], protocol=protocol).run_sync("go")
     assert (made, result.value) == ([1], "ok")
     assert any(
-        "rationale" in message["content"] for message in result.messages if message["role"] == "user"
+        "rationale" in message["content"]
+        for message in result.messages
+        if message["role"] == "user"
     )
 
 

@@ -28,7 +28,10 @@ fn beginnings(cases: &[Case]) {
         let whole = case.way.read(&[case.text.as_bytes()]).reply;
         let list = |code: &str| matches!(code, "ndjson_to_array" | "merged_arrays" | "merged_blocks");
         let in_parts = whole.repairs.iter().any(|repair| list(repair.code.name()));
-        let answer = case.way.protocol.name() == "chatty" && matches!(whole.outcome, Ok(Move::Finish { .. }));
+        let finished = matches!(whole.outcome, Ok(Move::Finish { .. }));
+        let answer = case.way.protocol.name() == "chatty" && finished;
+        // "Final Answer: …" ends where the text does, as an answer in chatty.
+        let plain = finished && whole.repairs.iter().any(|repair| repair.code.name() == "published_form");
         for (cut, _) in case.text.char_indices() {
             let text = case.text.get(..cut).unwrap_or_default().as_bytes();
             let part = chunks_do_not_matter(&case.way, text, &[split(text, 1)]).reply;
@@ -37,6 +40,7 @@ fn beginnings(cases: &[Case]) {
             // A cut reply never does something else, and never a part of it.
             if let (Ok(whole), Ok(part)) = (&whole.outcome, part.outcome)
                 && !in_parts
+                && !plain
                 && !shown
                 // The beginning of an answer may be a shorter one, or a fence with a block that the answer only shows.
                 && !(case.way.protocol.name() == "chatty" && [whole, &part].iter().any(|read| matches!(read, Move::Finish { .. })))
