@@ -24,7 +24,8 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
         text.push_str(expected);
     }
     let answer = protocol.answer_hint().filter(|_| violation.code == Code::UnknownTool);
-    let hints: Vec<String> = violation.hint.as_deref().into_iter().chain(answer).map(sentence).collect();
+    let answer = answer.map(|hint| hint.replacen("to answer", "To answer", 1));
+    let hints: Vec<String> = violation.hint.as_deref().into_iter().chain(answer.as_deref()).map(sentence).collect();
     if !hints.is_empty() {
         text.push_str("\nHint: ");
         text.push_str(&hints.join(" "));
