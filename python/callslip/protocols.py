@@ -214,15 +214,12 @@ class Protocol(ABC):
 
         Args:
             text: The reply.
-            finish_reason: The end of the reply, as the client reports it; `"length"` if it was cut
-                off by the token limit.
-            limits: The limits for the size of the reply and of its JSON; the other limits have no
-                effect here.
-            tools: The tools of the run. An answer in plain text that ends with a call of one of
-                them, in whatever form, is the violation `untagged_tool_call` (chatty).
+            finish_reason: How the client says it ended; `"length"` if the token limit cut it off.
+            limits: The limits for the size of the reply and of its JSON; others have no effect.
+            tools: The tools of the run: text is searched for calls of them and their parameters.
         """
-        limited = limits._to_json() if limits else None
-        return self.native.parse(text, finish_reason, limited, self._known(tools))
+        bound = limits and limits._to_json()
+        return self.native.parse(text, finish_reason, bound, self._known(tools))
 
     def reader(self, *, limits: Limits | None = None, tools: Tools = ()) -> Reader:
         """Return a reader for one reply that arrives in chunks.
@@ -231,7 +228,7 @@ class Protocol(ABC):
             limits: As for `parse`.
             tools: As for `parse`.
         """
-        return self.native.reader(limits._to_json() if limits else None, self._known(tools))
+        return self.native.reader(limits and limits._to_json(), self._known(tools))
 
     def _known(self, tools: Tools) -> ToolSet | None:
         return self._tool_set(tools, delegate=False) if tools else None

@@ -14,7 +14,7 @@ use super::{Code, Move, ToolCall, Violation};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
 pub(crate) use keys::{is_quote, member};
-pub(crate) use tools::{CalledTool, judge};
+pub(crate) use tools::judged;
 
 /// Repairs after which anything outside the move may have belonged to it.
 const FRAGILE: [RepairCode; 3] =

@@ -1,7 +1,8 @@
 //! The push decoder: chunks of a reply in, one move or one violation out.
 
-use super::{Move, Protocol, ToolCall, Violation};
+use super::{Move, Protocol, ToolCall, Violation, around, untagged_call};
 use crate::reply::{ReadLimits, Repair, RepairPolicy, Span};
+use crate::tool::ToolSet;
 use serde::{Deserialize, Serialize};
 
 /// How the client says that a reply ended.
@@ -114,7 +115,7 @@ pub struct Reply {
     /// Text that was read and dropped: an invented observation, prose around the payload.
     pub discarded: Vec<Span>,
     /// The text around a move that is no section of the protocol, no reasoning and no copy, in order. Whether it may be a
-    /// part of the move depends on the tools as well: see `Reply::judge`.
+    /// part of the move depends on the tools as well: `around::judged` looks at them.
     pub around: Vec<Span>,
 }
 
@@ -147,4 +148,10 @@ pub fn read_whole(protocol: &dyn Protocol, options: ReadOptions, text: &str, rea
     let mut decoder = protocol.decoder(ReadOptions { whole: true, ..options });
     decoder.push(text.as_bytes(), &mut Vec::new());
     decoder.finish(reason)
+}
+
+/// The reply as a run with these tools takes it: its text, or the text around its calls, may be a call of one of them or a
+/// part of one.
+pub fn beside_tools(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply {
+    around::judged(protocol, tools, untagged_call::checked(protocol, tools, reply))
 }

@@ -6,10 +6,10 @@ use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
 use crate::protocol::chatty::read::ToolTags;
-use crate::protocol::decoder::read_whole;
+use crate::protocol::decoder::{beside_tools, read_whole};
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
 use crate::protocol::stored_protocol::StoredProtocol;
-use crate::protocol::untagged_call;
+
 use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
 use crate::protocol::{chatty, lint, react, ticket};
 use crate::reply::{LineColumn, RepairPolicy};
@@ -240,7 +240,7 @@ impl PyProtocol {
         let read = || {
             let reply = read_whole(&*self.protocol, options, text, reason);
             match tools {
-                Some(tools) => untagged_call::checked(&*self.protocol, tools, reply),
+                Some(tools) => beside_tools(&*self.protocol, tools, reply),
                 None => reply,
             }
         };

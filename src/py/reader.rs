@@ -6,8 +6,9 @@ use super::growing_value::GrowingValue;
 use super::lock::lock;
 use super::protocol::{DETACH_BYTES, finish_reason};
 use super::reply::PyReply;
+use crate::protocol::decoder::beside_tools;
 use crate::protocol::snapshot::{ReplySnapshot, SnapshotAnswer, SnapshotCall};
-use crate::protocol::{Decoder, Protocol, ReadOptions, Status, untagged_call};
+use crate::protocol::{Decoder, Protocol, ReadOptions, Status};
 use crate::tool::ToolSet;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -122,7 +123,7 @@ impl PyReader {
         Ok(PyReply::new(
             py,
             match &self.0.tools {
-                Some(tools) => untagged_call::checked(&*self.0.protocol, tools, reply),
+                Some(tools) => beside_tools(&*self.0.protocol, tools, reply),
                 None => reply,
             },
         )?)

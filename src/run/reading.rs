@@ -8,11 +8,8 @@ use super::model_name::{ModelName, ReplyDetails};
 use super::plan;
 use super::state::Phase;
 use super::stream::{Pushed, Stream};
-use crate::protocol::around::{CalledTool, judge};
-use crate::protocol::decoder::read_whole;
-use crate::protocol::untagged_call;
-use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, ToolCall};
-use crate::reply::Span;
+use crate::protocol::decoder::{beside_tools, read_whole};
+use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
 use crate::reply::violation::Violation;
 use crate::tool::{Approval, ToolKind};
 
@@ -81,9 +78,8 @@ impl RunMachine {
         let turn = self.state.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
-        let reply = untagged_call::checked(&*self.setup.protocol, &self.setup.tools, reply);
-        let Reply { raw, repairs, outcome, around, .. } = reply;
-        let outcome = outcome.and_then(|moved| self.judge(&raw, &around, moved));
+        let reply = beside_tools(&*self.setup.protocol, &self.setup.tools, reply);
+        let Reply { raw, repairs, outcome, .. } = reply;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
@@ -99,29 +95,6 @@ impl RunMachine {
         match outcome {
             Ok(moved) => self.apply_move(moved, now),
             Err(violation) => self.record_violation(violation, now),
-        }
-    }
-
-    /// The move, unless the text around it may be a part of it or another call of this run's tools.
-    fn judge(&self, raw: &str, around: &[Span], moved: Move) -> Result<Move, Violation> {
-        let Move::Call { calls } = &moved else { return Ok(moved) };
-        if around.is_empty() {
-            return Ok(moved);
-        }
-        let protocol = &self.setup.protocol;
-        let tools = &self.setup.tools;
-        let found: Vec<_> = calls.iter().map(|call| (call.span, tools.find(&call.tool, protocol.routes()))).collect();
-        let called: Vec<CalledTool<'_>> = found
-            .iter()
-            .filter_map(|(place, found)| {
-                let properties = found.as_ref().ok()?.tool.parameters.get("properties")?.as_object()?;
-                Some(CalledTool { place: *place, parameters: properties.keys().map(String::as_str).collect() })
-            })
-            .collect();
-        let names: Vec<&str> = tools.names().collect();
-        match judge(raw, around, &called, &names, &protocol.call_form()) {
-            Ok(()) => Ok(moved),
-            Err(violation) => Err(*violation),
         }
     }
 

@@ -207,7 +207,7 @@ mod tests {
             "\\\"args\\\": 1",
             "Args: {",
             "args = 1",
-            "`args`",
+            "`args` so",
         ] {
             assert_eq!(found(text, &["args"], &[]), Some("args"), "{text}");
         }

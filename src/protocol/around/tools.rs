@@ -1,16 +1,40 @@
 //! The text around a move, judged by the tools of the run: names of parameters with a value, and calls in words.
 
 use super::keys;
-use crate::protocol::violations;
+use crate::protocol::{Move, Protocol, Reply, violations};
 use crate::reply::{BoxedViolation, Code, Span, Violation};
+use crate::tool::ToolSet;
 
 /// A tool that the move calls.
 #[derive(Debug, Clone)]
-pub(crate) struct CalledTool<'a> {
+struct CalledTool<'a> {
     /// Where the call stands.
-    pub(crate) place: Span,
+    place: Span,
     /// The names of its parameters.
-    pub(crate) parameters: Vec<&'a str>,
+    parameters: Vec<&'a str>,
+}
+
+/// The reply, or its violation where the text around its calls may be a part of them or another call of these tools.
+pub(crate) fn judged(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply {
+    let Ok(Move::Call { calls }) = &reply.outcome else { return reply };
+    if reply.around.is_empty() {
+        return reply;
+    }
+    let found: Vec<_> = calls.iter().map(|call| (call.span, tools.find(&call.tool, protocol.routes()))).collect();
+    let called: Vec<CalledTool<'_>> = found
+        .iter()
+        .filter_map(|(place, found)| {
+            let properties = found.as_ref().ok()?.tool.parameters.get("properties")?.as_object()?;
+            Some(CalledTool { place: *place, parameters: properties.keys().map(String::as_str).collect() })
+        })
+        .collect();
+    let names: Vec<&str> = tools.names().collect();
+    match judge(&reply.raw, &reply.around, &called, &names, &protocol.call_form()) {
+        Ok(()) => reply,
+        Err(violation) => {
+            Reply { outcome: Err(*violation), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+        }
+    }
 }
 
 /// Words of the lines that name a tool: "Action: search".
@@ -21,7 +45,7 @@ const MARKS: [char; 8] = ['*', '_', '#', '-', '`', '"', '\'', ' '];
 
 /// Refuses the calls where a piece of the text around them holds the name of a parameter with a value, or another call
 /// of a tool. `tools` are the names of all the run's tools.
-pub(crate) fn judge(
+fn judge(
     raw: &str,
     around: &[Span],
     called: &[CalledTool<'_>],
