@@ -218,7 +218,7 @@ class Protocol(ABC):
             limits: The limits for the size of the reply and of its JSON; others have no effect.
             tools: The tools of the run: text is searched for calls of them and their parameters.
         """
-        bound = limits and limits._to_json()
+        bound = limits._to_json() if limits else None
         return self.native.parse(text, finish_reason, bound, self._known(tools))
 
     def reader(self, *, limits: Limits | None = None, tools: Tools = ()) -> Reader:
@@ -228,7 +228,7 @@ class Protocol(ABC):
             limits: As for `parse`.
             tools: As for `parse`.
         """
-        return self.native.reader(limits and limits._to_json(), self._known(tools))
+        return self.native.reader(limits._to_json() if limits else None, self._known(tools))
 
     def _known(self, tools: Tools) -> ToolSet | None:
         return self._tool_set(tools, delegate=False) if tools else None
