@@ -11,6 +11,7 @@ import pytest
 
 from callslip import Agent, Limits, Retry, replay, tool
 from callslip.models.testing import ScriptedModel
+from scripted import patient
 
 ENDS = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
@@ -84,7 +85,7 @@ def told(protocol: str, result: object, **options: object) -> str:
     if protocol == "ticket":
         # A short result needs no move of its own.
         replies = [replies[0], replies[2]]
-    agent = Agent(ScriptedModel(replies), protocol=protocol, tools=[say], **options)
+    agent = Agent(ScriptedModel(replies), protocol=patient(protocol), tools=[say], **options)
     messages = agent.run_sync("Say it.").messages
     return str([message for message in messages if message["role"] == "user"][-1]["content"])
 
