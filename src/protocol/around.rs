@@ -13,22 +13,13 @@ use super::surrounding_text::without_tokens;
 use super::{Code, Move, ToolCall, Violation};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
+pub(crate) use enclosure::{find as shown_by, has_other_tokens};
 pub(crate) use keys::{is_quote, member};
 pub(crate) use tools::judged;
 
 /// Repairs after which anything outside the move may have belonged to it.
 const FRAGILE: [RepairCode; 3] =
     [RepairCode::ClosedBrackets, RepairCode::MissingCloseTag, RepairCode::MissingArguments];
-
-/// Whether the text between the same tags shows the calls that it stands around.
-pub(crate) fn is_shown(raw: &str, place: Span, before: Span, after: Span) -> bool {
-    enclosure::find(raw, place, &[before], &[after]).is_some()
-}
-
-/// Whether a text holds a control token that no chat template puts around a reply: it may begin reasoning.
-pub(crate) fn has_other_tokens(text: &str) -> bool {
-    enclosure::has_other_tokens(text)
-}
 
 /// Whether a repair of these makes everything outside the move doubtful.
 pub(crate) fn is_fragile<'r>(repairs: impl IntoIterator<Item = &'r Repair>) -> bool {
@@ -105,17 +96,16 @@ impl<'a> Around<'a> {
             _ => Vec::new(),
         };
         let before = outside(&self.before, &self.shown);
-        for &piece in before.iter().chain(&self.after) {
+        let pieces = before.iter().map(|piece| (*piece, false)).chain(self.after.iter().map(|piece| (*piece, true)));
+        for (piece, behind) in pieces.filter(|(piece, _)| !piece.of(self.raw).trim().is_empty()) {
             if let Some((place, name)) = keys::find(self.raw, piece, keys, &names) {
                 return Err(self.part_outside(place, name));
             }
-            if self.after.contains(&piece)
-                && let Some(place) = keys::leftover(self.raw, piece)
-            {
+            if behind && let Some(place) = keys::leftover(self.raw, piece) {
                 return Err(self.more_of_it(place));
             }
         }
-        match enclosure::find(self.raw, self.place, &before, &self.after) {
+        match shown_by(self.raw, self.place, &before, &self.after) {
             Some(place) => Err(self.quoted(place)),
             None => Ok(()),
         }

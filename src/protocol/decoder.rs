@@ -119,6 +119,14 @@ pub struct Reply {
     pub around: Vec<Span>,
 }
 
+impl Reply {
+    /// The reply as a violation: nothing of it was repaired, dropped or told.
+    pub(crate) fn refused(self, violation: Violation) -> Self {
+        let (repairs, discarded, around) = (Vec::new(), Vec::new(), Vec::new());
+        Self { outcome: Err(violation), repairs, discarded, around, narration: None, ..self }
+    }
+}
+
 /// Reads one reply of one protocol, chunk by chunk. Each byte is seen once.
 pub trait Decoder: Send {
     /// Takes the next bytes, which may end inside a character, and appends what is new to `deltas`.

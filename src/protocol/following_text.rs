@@ -54,7 +54,7 @@ pub(crate) fn opens_quote(text: &str, at: usize) -> bool {
 }
 
 /// Whether a quote stands at the beginning of `after`; `None` where nothing but blanks has come.
-fn closes_quote(mut after: &str) -> Option<bool> {
+pub(crate) fn closes_quote(mut after: &str) -> Option<bool> {
     loop {
         let trimmed = after.trim_start();
         let shorter = ["\\n", "\\r", "\\t"].iter().find_map(|escape| trimmed.strip_prefix(escape)).unwrap_or(trimmed);

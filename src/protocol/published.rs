@@ -290,7 +290,7 @@ impl Forms {
             _ => None,
         };
         match first.and_then(|first| self.ahead(&reply.raw, first)) {
-            Some(fault) => refused(reply, *fault),
+            Some(fault) => reply.refused(*fault),
             None => reply,
         }
     }
@@ -433,15 +433,4 @@ fn is_thoughts(text: &str) -> bool {
     let text = text.trim();
     let inside = text.strip_prefix("<thoughts>").and_then(|text| text.strip_suffix("</thoughts>"));
     text.is_empty() || inside.is_some_and(|inside| !inside.contains("thoughts>"))
-}
-
-fn refused(reply: Reply, violation: Violation) -> Reply {
-    Reply {
-        outcome: Err(violation),
-        repairs: Vec::new(),
-        discarded: Vec::new(),
-        around: Vec::new(),
-        narration: None,
-        ..reply
-    }
 }

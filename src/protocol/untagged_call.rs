@@ -35,7 +35,7 @@ pub fn checked(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply 
         .expected(protocol.call_form())
         .hint("write the call in the form of this conversation; to only show it, go on with text after it");
     let violation = place.map_or_else(|| violation.clone(), |place| violation.clone().at(place));
-    Reply { outcome: Err(violation), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
+    reply.refused(violation)
 }
 
 /// The tools that a form may name.

@@ -1,6 +1,6 @@
 //! Whether something opens before a move and closes behind it: quotes, brackets, marks of markup, a sentence.
 
-use super::keys::is_quote;
+use crate::protocol::following_text::{closes_quote, opens_quote};
 use crate::reply::Span;
 use crate::reply::envelope::word_ends;
 use crate::reply::tag::special_token;
@@ -32,12 +32,14 @@ const WRAPPERS: [&str; 14] = [
 const LONGEST_MARK: usize = 60;
 
 /// What stands around the move and makes it a text that shows one.
-pub(super) fn find(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
-    in_sentence(raw, place, before, after)
-        .or_else(|| in_quotation(raw, place))
-        .or_else(|| in_quotes(raw, place, before, after))
-        .or_else(|| in_brackets(raw, before, after))
-        .or_else(|| in_marks(raw, before, after))
+pub(crate) fn find(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
+    let (left, right) = (joined(raw, before), joined(raw, after));
+    let line = (line_before(raw, place, before), line_after(raw, place, after));
+    let is_quoted = in_sentence(&line, &left, &right) || in_quotation(raw, place) || in_quotes(&line, &left, &right);
+    if is_quoted {
+        return Some(around(raw, place));
+    }
+    (in_brackets(&left, &right) || in_marks(&left, &right)).then(|| before.last().copied().unwrap_or(Span::at(0)))
 }
 
 fn joined(raw: &str, pieces: &[Span]) -> String {
@@ -72,28 +74,24 @@ fn without_any_tokens(text: &str) -> String {
 }
 
 /// Words, or the bars of a table, on both sides of the move on its line.
-fn in_sentence(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
-    let (left, right) = (line_before(raw, place, before), line_after(raw, place, after));
-    let (left, right) = (strip_marks(&without_any_tokens(&left)), strip_marks(&without_any_tokens(&right)));
+fn in_sentence(line: &(String, String), before: &str, after: &str) -> bool {
+    let left = strip_marks(&without_any_tokens(&line.0));
+    let right = strip_marks(&without_any_tokens(&line.1));
     let says = |text: &str| text.contains(|c: char| c.is_alphanumeric() || c == '|');
     // The word of a fence, the number of a list and the role of a chat template say nothing.
-    let left = left.trim();
-    let left = super::keys::without_fence_start(left);
+    let left = super::keys::without_fence_start(left.trim());
     let number = left.trim_start_matches(|c: char| c.is_ascii_digit());
     let left = if number.len() < left.len() { number.strip_prefix(['.', ')']).unwrap_or(left) } else { left };
     let left = if left.eq_ignore_ascii_case("assistant") { "" } else { left };
     if says(left) && says(&right) {
-        return Some(around(raw, place));
+        return true;
     }
     // The sentence before the move goes on behind it, wherever its lines break.
-    let mut rest = joined(raw, after).trim_start().to_owned();
-    rest.truncate(rest.find('\n').unwrap_or(rest.len()));
+    let rest = after.trim_start().split('\n').next().unwrap_or("");
     let goes_on =
         rest.strip_prefix(['.', ',', ';', '!', '?', ')']).is_some_and(|rest| rest.starts_with(' ') && says(rest));
-    let before = joined(raw, before);
-    let open =
-        before.trim_end().chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, ':' | ',' | '-'));
-    (goes_on && open).then(|| around(raw, place))
+    let last = before.trim_end().chars().next_back();
+    goes_on && last.is_some_and(|c| c.is_alphanumeric() || matches!(c, ':' | ',' | '-'))
 }
 
 /// The line of the move.
@@ -103,37 +101,23 @@ fn around(raw: &str, place: Span) -> Span {
 }
 
 /// A line of a quotation of Markdown.
-fn in_quotation(raw: &str, place: Span) -> Option<Span> {
-    let line = around(raw, place);
-    line.of(raw).trim_start().starts_with(['>', '＞']).then_some(line)
+fn in_quotation(raw: &str, place: Span) -> bool {
+    around(raw, place).of(raw).trim_start().starts_with(['>', '＞'])
 }
 
 /// A quote that opens before the move and closes behind it.
-fn in_quotes(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
-    let (left, right) = (joined(raw, before), joined(raw, after));
-    let touches = |text: Option<char>| text.is_some_and(|c| is_quote(c) && c != '`');
-    if touches(left.trim_end().chars().next_back()) && touches(right.trim_start().chars().next()) && !closes(&left) {
-        return Some(around(raw, place));
+fn in_quotes(line: &(String, String), left: &str, right: &str) -> bool {
+    if opens_quote(left, left.len()) && closes_quote(right) == Some(true) {
+        return true;
     }
     // Backticks around a move alone are a fence, in a sentence they are a quote.
     let inline = left.trim_end();
     let run = inline.len() - inline.trim_end_matches('`').len();
-    if (1..3).contains(&run) && right.trim_start().starts_with('`') {
-        let words = |text: &str| text.contains(char::is_alphanumeric);
-        if words(&line_before(raw, place, before)) || words(&line_after(raw, place, after)) {
-            return Some(around(raw, place));
-        }
+    let words = |text: &str| text.contains(char::is_alphanumeric);
+    if (1..3).contains(&run) && right.trim_start().starts_with('`') && (words(&line.0) || words(&line.1)) {
+        return true;
     }
-    let open = QUOTES.iter().any(|family| is_open(&left, family) && has_close(&right, family));
-    open.then(|| around(raw, place))
-}
-
-/// Whether the quote at the end of `left` closes a text before the line of the move.
-fn closes(left: &str) -> bool {
-    let trimmed = left.trim_end();
-    let line = left.get(trimmed.len()..).is_some_and(|blanks| blanks.contains('\n'));
-    let outside = trimmed.trim_end_matches(is_quote);
-    line && outside.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '!' | '?' | '…'))
+    QUOTES.iter().any(|family| is_open(left, family) && has_close(right, family))
 }
 
 /// Whether a quote at this place is an apostrophe inside a word.
@@ -180,8 +164,7 @@ fn has_close(text: &str, family: &[char]) -> bool {
 }
 
 /// A bracket that opens before the move and closes behind it.
-fn in_brackets(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
-    let (left, right) = (joined(raw, before), joined(raw, after));
+fn in_brackets(left: &str, right: &str) -> bool {
     let both = |(open, close): &(char, char)| {
         let left = left.chars().fold(0_usize, |depth, c| match c {
             _ if c == *open => depth + 1,
@@ -202,7 +185,7 @@ fn in_brackets(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
         });
         left > 0 && closes
     };
-    BRACKETS.iter().any(both).then(|| before.last().copied().unwrap_or(Span::at(0)))
+    BRACKETS.iter().any(both)
 }
 
 /// A mark of markup in a text, such as `<name …>`, `[NAME]`, `</name>`.
@@ -245,39 +228,32 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
 }
 
 /// A mark that opens before the move, and one behind it that may close it.
-fn in_marks(raw: &str, before: &[Span], after: &[Span]) -> Option<Span> {
-    let (left, right) = (joined(raw, before), joined(raw, after));
-    let comment = |text: &str| text.matches("<!--").count() > text.matches("-->").count();
-    if comment(&left) && right.contains("-->") {
-        return before.last().copied();
-    }
-    if ends_reasoning(&right) || in_tokens(&left, &right) || in_signs(&left, &right) {
-        return before.last().copied();
+fn in_marks(left: &str, right: &str) -> bool {
+    let comment = left.matches("<!--").count() > left.matches("-->").count() && right.contains("-->");
+    if comment || ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) {
+        return true;
     }
     let mut open: HashMap<String, usize> = HashMap::new();
-    for mark in marks(&left) {
+    for mark in marks(left) {
         let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
         *count = if mark.closes { count.saturating_sub(1) } else { *count + 1 };
     }
     open.retain(|_, count| *count > 0);
-    if open.is_empty() || marks(&right).is_empty() {
-        return None;
+    if open.is_empty() || marks(right).is_empty() {
+        return false;
     }
     // A tag around the whole reply is a wrapper, and says nothing.
     let wrapper = |name: &String| WRAPPERS.contains(&name.as_str());
     let bare = |text: &str| !strip_marks(text).contains(char::is_alphanumeric);
-    if open.keys().all(wrapper) && bare(&left) && bare(&right) {
-        return None;
-    }
-    before.last().copied()
+    !(open.keys().all(wrapper) && bare(left) && bare(right))
 }
 
 /// Names of control tokens that chat templates put around every reply.
 const TURNS: [&str; 10] =
     ["im", "turn", "header", "headerid", "text", "message", "sentence", "response", "solution", "assistant"];
 
-/// Whether a text holds a control token that no chat template puts around a reply.
-pub(super) fn has_other_tokens(text: &str) -> bool {
+/// Whether a text holds a control token that no chat template puts around a reply: it may begin reasoning.
+pub(crate) fn has_other_tokens(text: &str) -> bool {
     !token_names(text).is_empty()
 }
 

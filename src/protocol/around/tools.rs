@@ -31,9 +31,7 @@ pub(crate) fn judged(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> 
     let names: Vec<&str> = tools.names().collect();
     match judge(&reply.raw, &reply.around, &called, &names, &protocol.call_form()) {
         Ok(()) => reply,
-        Err(violation) => {
-            Reply { outcome: Err(*violation), repairs: Vec::new(), discarded: Vec::new(), narration: None, ..reply }
-        }
+        Err(violation) => reply.refused(*violation),
     }
 }
 

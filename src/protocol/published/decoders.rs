@@ -1,7 +1,7 @@
 //! The protocol's own decoder, with the published forms beside it: named where they are refused, read by the lenient.
 
 use super::find_form::Finder;
-use super::{Forms, Unread, bare, body, may_be_bare, refused};
+use super::{Forms, Unread, bare, body, may_be_bare};
 use crate::protocol::{Code, Decoder, Delta, FinishReason, Move, Reply, Status, ToolCall, violations};
 use crate::reply::BoxedViolation;
 use crate::reply::buffer::Buffer;
@@ -62,7 +62,7 @@ impl Decoder for Named {
         let reply = inner.finish(reason);
         let reply = match ahead {
             Ahead::Unknown => forms.own(reply),
-            Ahead::Call(fault) if is_call(&reply) => refused(reply, *fault),
+            Ahead::Call(fault) if is_call(&reply) => reply.refused(*fault),
             Ahead::Text | Ahead::Call(_) => reply,
         };
         let may_be = match &reply.outcome {
@@ -73,7 +73,7 @@ impl Decoder for Named {
         let found = may_be.then(|| forms.look(&reply.raw)).flatten().filter(|found| found.answer.is_none());
         let Some(found) = found else { return reply };
         let fault = forms.refused(found.mark);
-        refused(reply, *fault)
+        reply.refused(*fault)
     }
 }
 
@@ -174,7 +174,7 @@ impl Decoder for Lenient {
         let forms = &self.forms;
         // Two calls are named as such, also where the surroundings alone refuse the second.
         let own_reading = |reply: Reply| match ahead {
-            Some(fault) if is_call(&reply) => refused(reply, *fault),
+            Some(fault) if is_call(&reply) => reply.refused(*fault),
             _ => forms.own(reply),
         };
         let Some(mark) = mark else {
@@ -182,7 +182,7 @@ impl Decoder for Lenient {
             let found = unmarked.then(|| self.forms.bare(&reply.raw, &reply, self.finder.reasoning())).flatten();
             return match found.map(|found| self.forms.calls(&reply.raw, found, self.finder.reasoning())) {
                 Some(Ok(read)) => read,
-                Some(Err(fault)) => refused(reply, *fault),
+                Some(Err(fault)) => reply.refused(*fault),
                 None => own_reading(reply),
             };
         };
@@ -204,6 +204,6 @@ impl Decoder for Lenient {
             _ if own && mark.row.names_outside => self.forms.refused(mark),
             _ => return own_reading(reply),
         };
-        refused(reply, *fault)
+        reply.refused(*fault)
     }
 }

@@ -361,7 +361,7 @@ impl Block {
         }
         let (prose, junk) = (self.pieces.prose, self.pieces.junk);
         if let (Some(before), Some(after)) = (prose, junk)
-            && around::is_shown(text, whole, before, after)
+            && around::shown_by(text, whole, &[before], &[after]).is_some()
         {
             return Err(following_text::quoted(whole));
         }
