@@ -21,6 +21,13 @@ pub(crate) use tools::judged;
 const FRAGILE: [RepairCode; 3] =
     [RepairCode::ClosedBrackets, RepairCode::MissingCloseTag, RepairCode::MissingArguments];
 
+/// The violation of a move that was closed before its last member.
+pub(crate) fn more_of_it(place: Span) -> Violation {
+    Violation::new(Code::ExtraData, "expected nothing after the closed object: got more of it")
+        .at(place)
+        .hint("put every member inside the one object, before its closing bracket")
+}
+
 /// Whether a repair of these makes everything outside the move doubtful.
 pub(crate) fn is_fragile<'r>(repairs: impl IntoIterator<Item = &'r Repair>) -> bool {
     repairs.into_iter().any(|repair| FRAGILE.contains(&repair.code))
@@ -186,13 +193,8 @@ impl<'a> Around<'a> {
         )
     }
 
-    pub(crate) fn more_of_it(&self, place: Span) -> BoxedViolation {
-        Box::new(
-            Violation::new(Code::ExtraData, "expected nothing after the closed object: got more of it")
-                .at(place)
-                .related(self.place, "the move")
-                .hint("put every member inside the one object, before its closing bracket"),
-        )
+    fn more_of_it(&self, place: Span) -> BoxedViolation {
+        Box::new(more_of_it(place).related(self.place, "the move"))
     }
 
     fn quoted(&self, place: Span) -> BoxedViolation {

@@ -21,7 +21,7 @@ use super::surrounding_text::{invents, leading, shifted, without_tokens};
 use super::{Code, Decoder, FinishReason, Move, ReadOptions, Reply, ToolCall, Violation, violations};
 use crate::reply::{BoxedViolation, RepairCode, RepairPolicy, Span, Value};
 pub(super) use call::Call;
-use decoders::{Lenient, Named};
+use decoders::{Final, Lenient, Named};
 use families::{BARE, Form};
 use find_form::{Finder, Mark};
 use std::borrow::Cow;
@@ -63,10 +63,12 @@ pub(super) fn beside(
 ) -> Box<dyn Decoder> {
     let inner = own(options);
     let forms = Forms::new(host, options, reasoning, own);
-    if options.repairs != RepairPolicy::Lenient {
-        return Box::new(Named::new(forms, inner));
-    }
-    Box::new(Lenient::new(forms, inner))
+    let decoder: Box<dyn Decoder> = if options.repairs == RepairPolicy::Lenient {
+        Box::new(Lenient::new(forms, inner))
+    } else {
+        Box::new(Named::new(forms, inner))
+    };
+    Box::new(Final::new(decoder))
 }
 
 /// The calls that a reply holds in a published form, and nothing else.

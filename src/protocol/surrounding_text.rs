@@ -1,6 +1,6 @@
 //! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
 
-use super::around::{has_other_tokens, member};
+use super::around::{has_other_tokens, member, more_of_it};
 use super::repair_notes::RepairNotes;
 use crate::reply::envelope::reasoning_ends;
 use crate::reply::tag::{Match, Tag, special_token};
@@ -235,7 +235,7 @@ pub(crate) fn after_closers(text: &str, piece: Span, notes: &mut RepairNotes) ->
     // A whole piece of JSON on a line of its own is text like any other; one that is stuck to the payload is a part of it.
     let stuck = start == piece.start && text.get(..start).is_some_and(|before| before.ends_with(['}', ']']));
     if stuck && begins_json(after) {
-        return Err(more_members(Span::new(start, start + 1)));
+        return Err(Box::new(more_of_it(Span::new(start, start + 1))));
     }
     no_fragment(text, Span::new(start, piece.end))?;
     Ok(start)
@@ -250,17 +250,9 @@ fn begins_json(text: &str) -> bool {
 /// Refuses members and elements at the beginning of a piece of text.
 fn no_fragment(text: &str, piece: Span) -> Result<(), BoxedViolation> {
     match member(piece.of(text)) {
-        Some(length) => Err(more_members(Span::new(piece.start, piece.start + length))),
+        Some(length) => Err(Box::new(more_of_it(Span::new(piece.start, piece.start + length)))),
         None => Ok(()),
     }
-}
-
-fn more_members(place: Span) -> BoxedViolation {
-    Box::new(
-        Violation::new(Code::ExtraData, "expected nothing after the closed object: got more of it")
-            .at(place)
-            .hint("put every member inside the one object, before its closing bracket"),
-    )
 }
 
 /// Refuses repairs that are certain one by one, but not together: a surplus closing bracket shows that another one stands

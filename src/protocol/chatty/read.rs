@@ -63,7 +63,6 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags, reasoning: &[(String, Stri
         blocks: Blocks::default(),
         following: FollowingText::default(),
         fault: None,
-        refused: false,
     })
 }
 
@@ -81,8 +80,6 @@ struct ChattyDecoder {
     blocks: Blocks,
     following: FollowingText,
     fault: Option<BoxedViolation>,
-    /// A part of a call stands behind the block, which was told as doomed.
-    refused: bool,
 }
 
 /// The tags around a block, as they are searched for.
@@ -417,10 +414,7 @@ impl ChattyDecoder {
         let (text, end) = (self.blocks.until_later(text), self.blocks.joined_end);
         match self.following.look(text, Span::new(first.start, end), end, Copies::NONE) {
             WhatFollows::Open | WhatFollows::Apart => Status::Complete(first.end),
-            WhatFollows::Refused => {
-                self.refused = true;
-                Status::Doomed
-            }
+            WhatFollows::Refused => Status::Doomed,
         }
     }
 

@@ -57,6 +57,22 @@ impl<'a> Cursor<'a> {
         found
     }
 
+    /// Items between square brackets, if a list begins here and each of them can be read.
+    pub(super) fn list(&mut self, item: &mut dyn FnMut(&mut Self) -> Option<Value>) -> Option<Value> {
+        if !self.eat("[") {
+            return None;
+        }
+        let mut items = Vec::new();
+        while !self.eat("]") {
+            items.push(item(self)?);
+            self.blanks();
+            if !self.rest().starts_with(']') && !self.eat(",") {
+                return None;
+            }
+        }
+        Some(Value::Array(items))
+    }
+
     /// The text up to `literal`, which is passed.
     pub(super) fn until(&mut self, literal: &str) -> Option<Span> {
         let length = self.rest().find(literal)?;

@@ -2,9 +2,10 @@
 
 use super::find_form::Finder;
 use super::{Forms, Unread, bare, body, may_be_bare};
+use crate::protocol::around::more_of_it;
 use crate::protocol::{Code, Decoder, Delta, FinishReason, Move, Reply, Status, ToolCall, violations};
-use crate::reply::BoxedViolation;
 use crate::reply::buffer::Buffer;
+use crate::reply::{BoxedViolation, Span};
 
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
 pub(super) struct Named {
@@ -74,6 +75,48 @@ impl Decoder for Named {
         let Some(found) = found else { return reply };
         let fault = forms.refused(found.mark);
         reply.refused(*fault)
+    }
+}
+
+/// A decoder whose doom is final: what was once told as doomed is never a move, whatever the whole text comes to.
+pub(super) struct Final {
+    inner: Box<dyn Decoder>,
+    doomed: bool,
+}
+
+impl Final {
+    pub(super) fn new(inner: Box<dyn Decoder>) -> Self {
+        Self { inner, doomed: false }
+    }
+}
+
+impl Decoder for Final {
+    fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
+        let status = self.inner.push(chunk, deltas);
+        self.doomed |= status == Status::Doomed;
+        status
+    }
+
+    fn calls(&self) -> &[ToolCall] {
+        self.inner.calls()
+    }
+
+    fn settled(&self) -> Option<usize> {
+        self.inner.settled()
+    }
+
+    fn stands_first(&self) -> bool {
+        self.inner.stands_first()
+    }
+
+    fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
+        let reply = self.inner.finish(reason);
+        let place = match &reply.outcome {
+            Err(_) => return reply,
+            Ok(Move::Call { calls }) => calls.last().map_or(reply.raw.len(), |call| call.span.end),
+            Ok(_) => reply.raw.len(),
+        };
+        if self.doomed { reply.refused(more_of_it(Span::at(place))) } else { reply }
     }
 }
 

@@ -44,16 +44,8 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Option<Value> {
     if rest.starts_with('{') {
         return members(cursor, depth).map(Value::Object);
     }
-    if cursor.eat("[") {
-        let mut items = Vec::new();
-        while !cursor.eat("]") {
-            items.push(value(cursor, depth)?);
-            cursor.blanks();
-            if !cursor.rest().starts_with(']') && !cursor.eat(",") {
-                return None;
-            }
-        }
-        return Some(Value::Array(items));
+    if rest.starts_with('[') {
+        return cursor.list(&mut |cursor| value(cursor, depth));
     }
     let text = bare(cursor, &[',', '}', ']'])?;
     match text {

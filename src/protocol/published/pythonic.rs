@@ -56,18 +56,7 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Option<Value> {
     let rest = cursor.rest();
     match rest.chars().next()? {
         '"' | '\'' => string(cursor).map(Value::from),
-        '[' => {
-            cursor.eat("[");
-            let mut items = Vec::new();
-            while !cursor.eat("]") {
-                items.push(value(cursor, depth)?);
-                cursor.blanks();
-                if !cursor.rest().starts_with(']') && !cursor.eat(",") {
-                    return None;
-                }
-            }
-            Some(Value::Array(items))
-        }
+        '[' => cursor.list(&mut |cursor| value(cursor, depth)),
         '{' => {
             cursor.eat("{");
             let mut members = Object::new();

@@ -46,7 +46,6 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
         object: None,
         returns: returns.cloned(),
         fault: None,
-        refused: false,
         first: false,
     })
 }
@@ -66,8 +65,6 @@ struct ReactDecoder {
     returns: Option<AnswerType>,
     /// What ended the reading.
     fault: Option<BoxedViolation>,
-    /// A part of the object stands behind it, which was told as doomed.
-    refused: bool,
     /// Whether only blanks, reasoning and the marks of a fence stand before the object.
     first: bool,
 }
@@ -85,10 +82,7 @@ impl Decoder for ReactDecoder {
                 match self.following.look(text, found.root, found.proven, copies) {
                     WhatFollows::Open if self.following.is_stuck() && self.finder.second.is_some() => Status::Doomed,
                     WhatFollows::Open | WhatFollows::Apart => Status::Complete(found.proven),
-                    WhatFollows::Refused => {
-                        self.refused = true;
-                        Status::Doomed
-                    }
+                    WhatFollows::Refused => Status::Doomed,
                 }
             }
             _ => Status::Open,
@@ -224,9 +218,6 @@ impl ReactDecoder {
         holes.sort_by_key(|hole| hole.start);
         let text = Around::new(raw, found.root, before, gaps(found.root.end, raw.len(), &holes));
         text.check(object::KEYS, &object.outcome, notes, None)?;
-        if self.refused {
-            return Err(text.more_of_it(Span::at(found.proven)));
-        }
         *around = text.into_pieces();
         Ok(object)
     }

@@ -54,7 +54,6 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
         decision: None,
         returns: returns.cloned(),
         fault: None,
-        doomed: false,
     })
 }
 
@@ -110,8 +109,6 @@ struct TicketDecoder {
     /// The type of the answer.
     returns: Option<AnswerType>,
     fault: Option<BoxedViolation>,
-    /// It was told as doomed.
-    doomed: bool,
 }
 
 /// What was published as deltas.
@@ -137,7 +134,6 @@ impl Decoder for TicketDecoder {
             (None, Some(Ok(_)), Some(end)) => Status::Complete(end.end),
             _ => Status::Open,
         };
-        self.doomed |= status == Status::Doomed;
         self.complete = match status {
             Status::Complete(at) if self.complete.is_none() => self.stands_first().then_some(at),
             Status::Complete(_) => self.complete,

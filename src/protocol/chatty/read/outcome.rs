@@ -110,9 +110,6 @@ impl ChattyDecoder {
         let shown = code.into_iter().filter(fence).collect();
         let text = Around::new(raw, place, before, after).showing(shown);
         text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
-        if self.refused {
-            return Err(text.more_of_it(Span::at(place.end)));
-        }
         *around = text.into_pieces();
         Ok(outcome)
     }

@@ -70,9 +70,6 @@ impl TicketDecoder {
         holes.sort_by_key(|hole| hole.start);
         let text = Around::new(raw, place, self.before(found.root), gaps(found.root.end, raw.len(), &holes));
         text.check(decision::PAYLOAD.keys, &decision.outcome, notes, ENDS.first())?;
-        if self.doomed {
-            return Err(text.more_of_it(Span::at(found.root.end)));
-        }
         *around = text.into_pieces();
         Ok(decision)
     }
