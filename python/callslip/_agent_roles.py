@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callslip._agent_overrides import in_effect
-from callslip._runtime.calls import current_call
+from callslip._runtime.calls import enclosing_session
 from callslip.errors import UsageError
 from callslip.protocols import find_protocol
 from callslip.roles import Role
@@ -98,8 +98,8 @@ def check_approvals(agent: Agent[Any], approve: Approver | None) -> None:
     worker = in_effect(agent)
     if worker.store is not None or (tool := worker._asks_for_approval) is None:
         return
-    call = current_call()
-    if call is not None and call.session.asker is not None:
+    enclosing = enclosing_session()
+    if enclosing is not None and enclosing[0].asker is not None:
         # The run that calls asks for its child runs too.
         return
     raise UsageError(

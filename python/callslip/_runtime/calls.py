@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
+from weakref import ref
 
 from callslip.events import Progress
 from callslip.tools._context import enclosing_call
@@ -13,23 +14,27 @@ if TYPE_CHECKING:
     from callslip.runs import Run
     from callslip.tools import Context
 
-__all__ = ["Call", "ProgramCall", "current_call"]
+__all__ = ["Call", "ProgramCall", "enclosing_session"]
 
 
 class Call:
     """A tool call in progress. It is known to everything that runs in its context.
 
+    Contexts are copied and may outlive the call: a timer of asyncio keeps one even after it was
+    cancelled. So a call that is over keeps neither the agent nor its tools alive.
+
     Attributes:
-        session: The session of the run that makes the call.
+        session: The session of the run that makes the call; `None` when the call is over.
         ticket: The number of the call's ticket.
         over: Whether the call has ended, as far as the run is concerned.
         cancelled: Whether the run has given the call up.
     """
 
-    __slots__ = ("_token", "_undo", "cancelled", "over", "session", "ticket")
+    __slots__ = ("_run", "_token", "_undo", "cancelled", "over", "session", "ticket")
 
     def __init__(self, session: RunSession, ticket: int) -> None:
-        self.session: RunSession = session
+        self.session: RunSession | None = session
+        self._run = ref(session.run)
         self.ticket: int = ticket
         self.over: bool = False
         self.cancelled: bool = False
@@ -39,24 +44,33 @@ class Call:
 
     @property
     def parts(self) -> dict[str, File]:
-        """Images and files of the run so far, by their labels."""
-        return self.session.run.parts
+        """Images and files of the run so far, by their labels; none when the run is gone."""
+        run = self._run()
+        return {} if run is None else run.parts
 
     def end(self) -> None:
+        """Mark the call as over, and take it out of this context."""
+        self.finish()
+        self.leave()
+
+    def finish(self) -> None:
         """Mark the call as over, also for threads and tasks that it has left running."""
         self.over = True
-        self.leave()
+        self.session = None
 
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
         """Report the progress of the call to those who watch the run. From any thread."""
-        store = self.session.run._store
-        if store is not None and store._shared is not None and not self.over:
+        run = self._run()
+        if run is None or self.over:
+            return
+        store = run._store
+        if store is not None and store._shared is not None:
             # A worker keeps runs that make progress.
-            store._shared.report(self.session.run.id)
-        feed = self.session.run._feed
-        if feed is not None and not self.over:
+            store._shared.report(run.id)
+        feed = run._feed
+        if feed is not None:
             feed.on_progress(
                 Progress(context.run_id, context.ticket_id, context.tool, done, total, message)
             )
@@ -98,7 +112,13 @@ class ProgramCall:
         """Drop the report: progress is that of a call."""
 
 
-def current_call() -> Call | None:
-    """Return the call that this code runs in; `None` outside of calls."""
+def enclosing_session() -> tuple[RunSession, int] | None:
+    """Return the session and the ticket of the call that this code runs in.
+
+    Returns:
+        `None` outside of calls, and in one that is over.
+    """
     call = cast("Call | None", enclosing_call.get())
-    return None if call is None or call.over else call
+    # Read once: another thread may end the call.
+    session = None if call is None else call.session
+    return None if call is None or session is None else (session, call.ticket)

@@ -403,7 +403,7 @@ class _Driver(SessionDriver):
         self._calls[ticket] = (call, future.cancel)
 
         def on_done(done: Future[pool.Result[Outcome]]) -> None:
-            call.over = True
+            call.finish()
             self._arrived.put(lambda: self._complete_call(command, done))
 
         future.add_done_callback(on_done)

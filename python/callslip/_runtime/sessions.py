@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from callslip import _core
 from callslip._options import check_run_id
-from callslip._runtime.calls import current_call
+from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.place import Place, child_id
@@ -85,12 +85,13 @@ def new_session(
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
-    call = current_call()
+    enclosing = enclosing_session()
     parent = above = None
     levels = depth
     run_id = root = run_id or new_run_id()
-    if call is not None:
-        parent, above = (call.session.run.id, call.ticket), call.session
+    if enclosing is not None:
+        above, ticket = enclosing
+        parent = (above.run.id, ticket)
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
         said = said_below(above, said)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from callslip._options import check_called_with, checked_texts
-from callslip._runtime.calls import current_call
+from callslip._runtime.calls import enclosing_session
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._display import live_kernel
@@ -255,8 +255,8 @@ def _is_main_thread() -> bool:
 
 def _in_thread_of_run(function: Callable[[], T]) -> Future[T]:
     """Call a function in the thread that drives the run of this call."""
-    call = current_call()
-    driver = None if call is None else call.session.run._driver
+    enclosing = enclosing_session()
+    driver = None if enclosing is None else enclosing[0].run._driver
     submit = getattr(driver, "submit", None)
     if submit is None:
         raise _off_main_thread()

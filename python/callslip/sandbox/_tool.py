@@ -17,7 +17,8 @@ from callslip.sandbox._result import MODEL_BYTES
 from callslip.tools import Context, NeedsApproval, Outcome, Tool
 
 if TYPE_CHECKING:
-    from callslip._runtime.calls import Call
+    from callslip._runtime.session import RunSession
+    from callslip.runs import Run
     from callslip.sandbox._events import ScriptEvent
     from callslip.sandbox._result import ScriptResult
     from callslip.sandbox._runner import PythonRunner
@@ -104,9 +105,10 @@ class ScriptTool(Tool[..., Any]):
             Exception: A function of the program (`on_event`, `ask`, `deps`) raised it.
         """
         code, interactive = _read(arguments)
+        caller = _caller_of(context)
         reporter = _ProgressReporter(context, self.runner.limits.wall_seconds)
         try:
-            session = self._session(context)
+            session = self._session(caller)
             try:
                 result = session._run(
                     code,
@@ -115,31 +117,32 @@ class ScriptTool(Tool[..., Any]):
                     wanted=lambda: context is None or not context.cancelled,
                 )
             finally:
-                if _call_of(context) is None:
+                if caller is None:
                     session.close()
         except Exception as error:  # noqa: BLE001  # classified there
             return self._outcome_of_failure(error)
-        return self._outcome_of(result, context, session, interactive=interactive)
+        return self._outcome_of(result, caller, session, interactive=interactive)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Run a script on this event loop, like `call`."""
         code, interactive = _read(arguments)
+        caller = _caller_of(context)
         reporter = _ProgressReporter(context, self.runner.limits.wall_seconds)
         try:
-            session = self._session(context)
+            session = self._session(caller)
             try:
                 result = await session._arun(code, interactive=interactive, listener=reporter)
             finally:
-                if _call_of(context) is None:
+                if caller is None:
                     session.close()
         except Exception as error:  # noqa: BLE001  # classified there
             return self._outcome_of_failure(error)
-        return self._outcome_of(result, context, session, interactive=interactive)
+        return self._outcome_of(result, caller, session, interactive=interactive)
 
     def _outcome_of(
         self,
         result: ScriptResult,
-        context: Context | None,
+        caller: RunSession | None,
         session: ScriptSession,
         *,
         interactive: bool,
@@ -147,13 +150,12 @@ class ScriptTool(Tool[..., Any]):
         if interactive:
             return self._outcome_of_result(result.for_model(interactive=True))
         images = attached_images(result.artifacts)
-        call = _call_of(context)
-        if call is None:
+        if caller is None:
             return self._outcome_of_result(result._for_model_within(MODEL_BYTES, images))
         note, session._note = session._note, None
         if note is not None:
             result = replace(result, hints=(note, *result.hints))
-        most = json.loads(call.session.core.limits)["result_bytes"]
+        most = json.loads(caller.core.limits)["result_bytes"]
         most = min(most, MODEL_BYTES)
         return self._outcome_of_result(result._for_model_within(most, images))
 
@@ -166,18 +168,17 @@ class ScriptTool(Tool[..., Any]):
         # Not a failure of the model or its script, so it ends the run.
         raise error
 
-    def _session(self, context: Context | None) -> ScriptSession:
+    def _session(self, caller: RunSession | None) -> ScriptSession:
         """Return the session of the calling run, which ends with the run."""
-        call = _call_of(context)
-        if call is None:
+        if caller is None:
             return self.runner.session()
-        return call.session.resource(self, lambda: self._start_session(call))
+        return caller.resource(self, lambda: self._start_session(caller.run))
 
-    def _start_session(self, call: Call) -> ScriptSession:
+    def _start_session(self, run: Run[Any]) -> ScriptSession:
         """Create the session of a run, which may have had one in another process."""
-        session = self.runner._session_of_run(call.session.run, self.name)
+        session = self.runner._session_of_run(run, self.name)
         if session._files is None and any(
-            one.tool == self.name and one.outcome == "ok" for one in call.session.run.tickets
+            one.tool == self.name and one.outcome == "ok" for one in run.tickets
         ):
             session._note = _RESUMED
         return session
@@ -211,9 +212,9 @@ class _ProgressReporter:
             self._context.progress(done, self._seconds, message[:_MESSAGE])
 
 
-def _call_of(context: Context | None) -> Call | None:
-    call: Any = None if context is None else context._call
-    return call if hasattr(call, "session") else None
+def _caller_of(context: Context | None) -> RunSession | None:
+    """Return the session of the run whose call this is; `None` outside of a run."""
+    return getattr(None if context is None else context._call, "session", None)
 
 
 def _read(arguments: Mapping[str, Any]) -> tuple[str, bool]:

@@ -320,7 +320,7 @@ def test_a_function_is_called_again(run, failure, server):
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 def test_an_operation_that_may_not_be_repeated_is_called_once(failure, server):
     server.script[:] = [failure]
-    api = OpenAPI(DOCUMENT, server=server.base, timeout=0.25)
+    api = OpenAPI(DOCUMENT, server=server.base, timeout=patience(failure))
     result = run_sync(Agent(ScriptedModel([act("POST /x"), finish()]), tools=api))
     assert server.requests == ["POST /x"]
     assert (result.tickets[0].outcome, result.tickets[0].attempts) == ("error", 1)
