@@ -6,20 +6,26 @@
 
 mod enclosure;
 mod keys;
+mod pairs;
 mod tools;
+mod turns;
 
 use super::repair_notes::RepairNotes;
 use super::surrounding_text::without_tokens;
 use super::{Code, Move, ToolCall, Violation};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
-pub(crate) use enclosure::{find as shown_by, has_other_tokens};
+pub(crate) use enclosure::{find as shown_by, has_other_tokens, strip_marks};
 pub(crate) use keys::{is_quote, member};
 pub(crate) use tools::judged;
 
 /// Repairs after which anything outside the move may have belonged to it.
-const FRAGILE: [RepairCode; 3] =
-    [RepairCode::ClosedBrackets, RepairCode::MissingCloseTag, RepairCode::MissingArguments];
+const FRAGILE: [RepairCode; 4] = [
+    RepairCode::ClosedBrackets,
+    RepairCode::MissingCloseTag,
+    RepairCode::MissingArguments,
+    RepairCode::UnclosedThoughts,
+];
 
 /// The violation of a move that was closed before its last member.
 pub(crate) fn more_of_it(place: Span) -> Violation {
@@ -66,23 +72,32 @@ pub(crate) struct Around<'a> {
     raw: &'a str,
     /// The move, with the protocol's own tags around it.
     place: Span,
+    /// Other places whose lines count: the JSON of the move, the protocol's sections before it.
+    parts: Vec<Span>,
     /// Text before the move, without reasoning and the protocol's own sections, in order.
     before: Vec<Span>,
     /// Text after it, without copies of the move as well.
     after: Vec<Span>,
     /// Code of Markdown before the move, which shows something to the user (chatty).
     shown: Vec<Span>,
+    /// The text is for the user (chatty).
+    narration: bool,
 }
 
 impl<'a> Around<'a> {
     /// `before` and `after` are the pieces of text outside the move, in order.
     pub(crate) fn new(raw: &'a str, place: Span, before: Vec<Span>, after: Vec<Span>) -> Self {
-        Self { raw, place, before, after, shown: Vec::new() }
+        Self { raw, place, parts: Vec::new(), before, after, shown: Vec::new(), narration: false }
+    }
+
+    /// With other places whose lines count: the JSON of the move, the protocol's sections before it.
+    pub(crate) fn with_parts(self, parts: Vec<Span>) -> Self {
+        Self { parts, ..self }
     }
 
     /// With code of Markdown before the move, in a protocol whose text is for the user.
     pub(crate) fn showing(self, shown: Vec<Span>) -> Self {
-        Self { shown, ..self }
+        Self { shown, narration: true, ..self }
     }
 
     /// Refuses a move whose surroundings need a guess. `keys` are those of the protocol; `end` is the tag that ends the
@@ -111,8 +126,14 @@ impl<'a> Around<'a> {
             if behind && let Some(place) = keys::leftover(self.raw, piece) {
                 return Err(self.more_of_it(place));
             }
+            if !matches!(outcome, Move::Finish { .. })
+                && let Some((place, key)) = keys::object_beside(self.raw, piece, self.narration)
+            {
+                return Err(self.part_outside(place, key));
+            }
         }
-        match shown_by(self.raw, self.place, &before, &self.after) {
+        let places: Vec<Span> = std::iter::once(self.place).chain(self.parts.iter().copied()).collect();
+        match shown_by(self.raw, &places, &before, &self.after) {
             Some(place) => Err(self.quoted(place)),
             None => Ok(()),
         }
@@ -146,6 +167,10 @@ impl<'a> Around<'a> {
             RepairCode::MissingArguments => (
                 "expected the arguments of the call inside it: got none, and text outside it",
                 "put the arguments into the call, and write nothing around it",
+            ),
+            RepairCode::UnclosedThoughts => (
+                "expected </thoughts> before the output: got none, and text behind the output",
+                "close the thoughts before the output, and write nothing behind it",
             ),
             RepairCode::MissingCloseTag => {
                 ("expected the end tag of the move: got none, and text around it", "end the move with its tag")

@@ -151,7 +151,7 @@ impl<'a> FieldReader<'a> {
                 continue;
             }
             let carries = match unknown_keys::carries(key, &field.value, self.form.effect) {
-                _ if self.form.protocol.contains(&key) => Carries::Other,
+                _ if self.form.protocol.contains(&key) && !unknown_keys::is_remark(key) => Carries::Other,
                 carries => carries,
             };
             if carries == Carries::Nothing {
@@ -170,7 +170,7 @@ impl<'a> FieldReader<'a> {
             Box::new(fault.hint(format!("put every argument {}", self.form.arguments)))
         } else if any(Carries::Condition) {
             Box::new(
-                fault.hint("a call is made at once and as it is: write it when it is to be made, without this key"),
+                fault.hint("a move takes effect at once and as it is: write it when it is meant, without this key"),
             )
         } else {
             fault

@@ -354,6 +354,7 @@ impl Forms {
         }
         let outcome = Move::Call { calls: self.numbered(calls, &mut notes)? };
         let around = Around::new(raw, place, gaps(0, place.start, reasoning), gaps(place.end, raw.len(), reasoning));
+        let around = if self.host.answers { around.showing(Vec::new()) } else { around };
         around.check(&[], &outcome, &notes, None)?;
         let narration = match &before.outcome {
             _ if mark.row.form == Form::Bare => None,

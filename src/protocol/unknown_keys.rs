@@ -12,7 +12,7 @@ pub(crate) enum Carries {
     Arguments,
     /// Another part of a move: its tool, route or method, an answer, a second move.
     Other,
-    /// A condition: when, how or whether the call is to be made.
+    /// A condition: when, how or whether the move is meant.
     Condition,
     /// A remark beside the move.
     Nothing,
@@ -142,6 +142,30 @@ const REMARKS: &[&str] = &[
     "why",
 ];
 
+/// Words of keys that make any move depend on something, or take it back.
+const CONDITIONS: &[&str] = &[
+    "cancel",
+    "canceled",
+    "cancelled",
+    "condition",
+    "conditional",
+    "confirm",
+    "confirmation",
+    "depends",
+    "draft",
+    "dry",
+    "error",
+    "errors",
+    "execute",
+    "failed",
+    "failure",
+    "if",
+    "pending",
+    "unless",
+    "until",
+    "when",
+];
+
 /// What a key with this value may have carried beside a move that has an effect, or beside another one.
 pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
     if is_remark(key) {
@@ -159,9 +183,14 @@ pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
         // Whatever its name, what has parts may be the parts of the call.
         Value::Object(_) | Value::Array(_) => Carries::Arguments,
         // It may say when the call is to be made, or whether at all.
-        _ if effect => Carries::Condition,
+        _ if effect || any(CONDITIONS) => Carries::Condition,
         _ => Carries::Nothing,
     }
+}
+
+/// Whether a key says when, how or whether a move is meant, or names another one.
+pub(crate) fn is_condition(key: &str) -> bool {
+    words(key).iter().any(|word| CONDITIONS.contains(&word.as_str()) || matches!(word.as_str(), "tool" | "function"))
 }
 
 /// Whether a key names a remark beside a move.

@@ -58,7 +58,7 @@ impl Tools<'_> {
 }
 
 /// What models write before the names of tools.
-const NAMESPACES: [&str; 6] = ["functions.", "default_api.", "tools.", "tool.", "api.", "function."];
+pub(super) const NAMESPACES: [&str; 6] = ["functions.", "default_api.", "tools.", "tool.", "api.", "function."];
 
 /// The names of a tool's parameters.
 fn is_parameter(tool: &ToolSpec, key: &str) -> bool {

@@ -1,7 +1,10 @@
 //! Violations that any protocol may have: about the reply as a whole.
 
+use super::around::strip_marks;
+use super::reasoning::Reasoning;
+use super::repair_notes::RepairNotes;
 use super::{Code, FinishReason, ReadOptions, Violation};
-use crate::reply::{BoxedViolation, Span};
+use crate::reply::{BoxedViolation, RepairCode, Span};
 
 /// As much of the text as may be read.
 pub(crate) fn bound<'a>(text: &'a str, options: &ReadOptions) -> &'a str {
@@ -69,6 +72,33 @@ pub(crate) fn mention_truncation(mut fault: BoxedViolation, reason: FinishReason
         fault.expected = Some(expected.to_owned());
     }
     fault
+}
+
+/// Refuses a reply that the token limit has cut behind its move: what was still to come may have taken the move back.
+pub(crate) fn cut_behind(
+    (raw, move_end): (&str, usize),
+    reason: FinishReason,
+    notes: &RepairNotes,
+    reasoning: &Reasoning,
+    expected: &str,
+) -> Result<(), BoxedViolation> {
+    if reason != FinishReason::Length {
+        return Ok(());
+    }
+    let dropped = notes.all().iter().find(|repair| match repair.code {
+        // The tags of a wrapper are no text.
+        RepairCode::TrailingTextDropped => strip_marks(repair.span.of(raw)).contains(char::is_alphanumeric),
+        code => code == RepairCode::UnclosedThoughts,
+    });
+    let text = dropped.map(|repair| repair.span);
+    let Some(place) = text.or_else(|| reasoning.spans_from(move_end).first().copied()) else { return Ok(()) };
+    let message = "the token limit cut the reply behind its move: expected nothing there";
+    Err(Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(place)
+            .expected(expected)
+            .hint("write the move again, and nothing behind it"),
+    ))
 }
 
 /// A direct answer is not whole.

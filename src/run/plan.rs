@@ -342,6 +342,14 @@ impl Block<'_> {
                 .hint("put the call whose result is needed first; write '$$' for a literal '$'"));
             }
             let Some(ticket) = self.names.get(mention.name).or_else(|| self.state.call_ids.get(mention.name)) else {
+                if self.start.version >= WHOLE_VALUES && reference::is_id_of_a_call(mention.name) {
+                    let message =
+                        format!("expected a reference to an earlier call: there is no call '{}'", mention.name);
+                    return Err(Violation::new(Code::BadReference, message)
+                        .at(call.arguments_span)
+                        .pointer(mention.pointer)
+                        .hint("use the id of an earlier call; write '$$' for a literal '$'"));
+                }
                 continue;
             };
             pointers.push(mention.pointer);

@@ -47,11 +47,28 @@ impl<'a> Names<'a> {
         let mut found = None;
         visit(arguments, &mut String::new(), &mut |text, pointer| {
             let is_whole = || reference(text).is_some_and(|name| self.names.contains(name) || known(name));
-            if found.is_none() && text.contains('$') && !is_whole() {
-                found = self.find(text).map(|name| Mention { name, pointer: pointer.to_owned() });
+            if found.is_none() && !is_whole() {
+                let name = self.find(text).or_else(|| self.spelled(text));
+                found = name.map(|name| Mention { name, pointer: pointer.to_owned() });
             }
         });
         found
+    }
+
+    /// The one that `text` is nothing but, in another spelling: `{{call_1}}`, `<call_1>`, `$CALL_1`, `call_1.result`.
+    fn spelled(&self, text: &str) -> Option<&'a str> {
+        let marks = |c: char| matches!(c, '$' | '＄' | '{' | '}' | '<' | '>' | '(' | ')' | '%' | ' ');
+        let inside = text.trim_matches(marks);
+        let word = inside.find(['.', '[', ' ']).map_or(inside, |end| inside.get(..end).unwrap_or(inside));
+        let (marked, path) = (text.starts_with(['$', '＄', '{', '<', '%']), word.len() < inside.len());
+        if text.starts_with("$$") || text.starts_with("$ ") || inside.contains(char::is_whitespace) || word.is_empty() {
+            return None;
+        }
+        // Without a mark, only a name that says so is no text of its own.
+        if !(marked || is_id_of_a_call(word) && (path || word == text)) {
+            return None;
+        }
+        self.names.get(word).or_else(|| self.names.get(word.to_ascii_lowercase().as_str())).copied()
     }
 
     /// The first of them that follows a `$` in `text` as a whole word.
@@ -81,6 +98,12 @@ impl<'a> Names<'a> {
 fn reference(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
     (!name.starts_with('$') && can_be_referred_to(name)).then_some(name)
+}
+
+/// Whether a name is spelled as the ids of calls are: `call_9`.
+pub(super) fn is_id_of_a_call(name: &str) -> bool {
+    let digits = name.strip_prefix("call_").unwrap_or("");
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn can_be_referred_to(name: &str) -> bool {
@@ -155,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_name_beside_other_text_is_found() {
-        let calls = Names::new(["one", "two", "a b", "a"].into_iter());
+        let calls = Names::new(["one", "two", "a b", "a", "call_1"].into_iter());
         let known = |name: &str| name == "one-earlier";
         for text in [
             "see $one",
@@ -169,6 +192,17 @@ mod tests {
             "$one\n",
             "($two)",
             "$two-x",
+            "{{one}}",
+            "{one}",
+            "<one>",
+            "$(one)",
+            "%one%",
+            "＄one",
+            "$ONE",
+            "call_1",
+            "call_1.result",
+            "{{call_1.result}}",
+            "<call_1[0]>",
         ] {
             let arguments = serde_json::json!({"list": [{"text": text}]});
             let found = calls.inside_text(&value(&arguments.to_string()), known).map(|found| found.pointer);
@@ -186,6 +220,11 @@ mod tests {
             "$three.x",
             "$HOME/one",
             "$one-earlier",
+            "(one)",
+            "one.txt",
+            "<one two>",
+            "call_2",
+            "$$(one)",
         ] {
             let arguments = serde_json::json!({"text": text});
             assert_eq!(calls.inside_text(&value(&arguments.to_string()), known), None, "{text}");

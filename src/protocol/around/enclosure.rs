@@ -1,5 +1,6 @@
 //! Whether something opens before a move and closes behind it: quotes, brackets, marks of markup, a sentence.
 
+use super::{pairs, turns};
 use crate::protocol::following_text::{closes_quote, opens_quote};
 use crate::reply::Span;
 use crate::reply::envelope::word_ends;
@@ -31,19 +32,35 @@ const WRAPPERS: [&str; 14] = [
 /// The longest name of a mark.
 const LONGEST_MARK: usize = 60;
 
-/// What stands around the move and makes it a text that shows one.
-pub(crate) fn find(raw: &str, place: Span, before: &[Span], after: &[Span]) -> Option<Span> {
+/// Marks of Markdown that lines begin with, and that stand around their first word.
+pub(super) const MARKS_OF_LINES: [char; 7] = ['*', '_', '#', '>', '-', '`', '"'];
+
+/// What stands around the move and makes it a text that shows one. The places are the move's own: with the tags of the
+/// protocol, and without.
+pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) -> Option<Span> {
     let (left, right) = (joined(raw, before), joined(raw, after));
-    let line = (line_before(raw, place, before), line_after(raw, place, after));
-    let is_quoted = in_sentence(&line, &left, &right) || in_quotation(raw, place) || in_quotes(&line, &left, &right);
-    if is_quoted {
-        return Some(around(raw, place));
+    for place in places {
+        let line = (line_before(raw, *place, before), line_after(raw, *place, after));
+        let is_quoted =
+            in_sentence(&line, &left, &right) || in_quotation(raw, *place) || in_quotes(&line, &left, &right);
+        if is_quoted {
+            return Some(around(raw, *place));
+        }
     }
-    (in_brackets(&left, &right) || in_marks(&left, &right)).then(|| before.last().copied().unwrap_or(Span::at(0)))
+    let is_shown = in_brackets(&left, &right)
+        || in_marks(&left, &right)
+        || pairs::enclose(&left, &right)
+        || turns::is_of_another(&left);
+    is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
 }
 
+/// The pieces, without characters that nobody sees.
 fn joined(raw: &str, pieces: &[Span]) -> String {
-    pieces.iter().map(|piece| piece.of(raw)).collect::<Vec<_>>().join(" ")
+    let text = pieces.iter().map(|piece| piece.of(raw)).collect::<Vec<_>>().join(" ");
+    if text.is_ascii() {
+        return text;
+    }
+    text.chars().filter(|c| !matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}')).collect()
 }
 
 /// The part of the move's line before or after it, without what is no text.
@@ -233,6 +250,12 @@ fn in_marks(left: &str, right: &str) -> bool {
     if comment || ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) {
         return true;
     }
+    // In square brackets, a lower-case word is a mark where it is closed.
+    let small = left.to_ascii_lowercase();
+    let in_square = |mark: &Mark<'_>| mark.closes && small.contains(&format!("[{}", mark.name.to_ascii_lowercase()));
+    if marks(right).iter().any(in_square) {
+        return true;
+    }
     let mut open: HashMap<String, usize> = HashMap::new();
     for mark in marks(left) {
         let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
@@ -313,7 +336,7 @@ fn ends_reasoning(right: &str) -> bool {
 }
 
 /// Text without what stands in angle brackets.
-fn strip_marks(text: &str) -> String {
+pub(crate) fn strip_marks(text: &str) -> String {
     let mut kept = String::new();
     let mut inside = false;
     for c in text.chars() {
@@ -336,7 +359,7 @@ mod tests {
     fn shown(text: &str) -> bool {
         let at = text.find("<M>").unwrap();
         let place = Span::new(at, at + 3);
-        find(text, place, &[Span::new(0, at)], &[Span::new(at + 3, text.len())]).is_some()
+        find(text, &[place], &[Span::new(0, at)], &[Span::new(at + 3, text.len())]).is_some()
     }
 
     #[test]
@@ -359,6 +382,8 @@ mod tests {
             "[THOUGHTS] <M> [/THOUGHTS]\nHi",
             "<a1>\n<M>\n<a2>\nno",
             "repr(\n  '<M>\n')",
+            "[thinking]\n<M>\n[/thinking]\nHi",
+            "<thi\u{200b}nk>\n<M>\n</thi\u{200b}nk>\nHi",
         ] {
             assert!(shown(text), "{text}");
         }

@@ -1,6 +1,8 @@
 //! Parts of a move outside it: keys of the protocol, names of arguments, and members that a bracket has cut off. All of
 //! them in any quoting style.
 
+use crate::protocol::surrounding_text::invents;
+use crate::protocol::unknown_keys::{is_condition, is_remark};
 use crate::reply::Span;
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +46,7 @@ fn separates(text: &str) -> Option<&str> {
     value.or_else(|| text.strip_prefix('=').filter(|rest| !rest.starts_with('=')))
 }
 
-fn is_name(c: char) -> bool {
+pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -77,7 +79,7 @@ pub(super) fn find<'a>(raw: &str, piece: Span, keys: &[&'a str], names: &[&'a st
 }
 
 /// The words of a text.
-fn words(text: &str) -> impl Iterator<Item = Span> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = Span> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = text.get(at..)?;
@@ -108,6 +110,51 @@ fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
     let exact = written == key && !LABELS.contains(&key);
     // "Action: searching" is prose, "Args: {" is none.
     exact || value.trim_start().starts_with(['{', '[']) || value.trim_start().starts_with(is_quote) && written == key
+}
+
+/// A key of an object that stands on lines of its own beside the move, if it is no remark: it may say how, when or whether
+/// the move is meant. What a model invents as the result of its call is none. In `narration`, which is for the user, other
+/// objects are text.
+pub(super) fn object_beside(raw: &str, piece: Span, narration: bool) -> Option<(Span, &str)> {
+    let piece = without_lead(raw, piece);
+    let mut at = piece.start;
+    for line in piece.of(raw).split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        if invents(line) {
+            return None;
+        }
+        let inside = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '[' | '{'));
+        let opening = line.trim_start().trim_start_matches(['[', ' ']);
+        let Some(rest) = inside.strip_prefix(is_quote).filter(|_| opening.starts_with('{')) else { continue };
+        let Some((key, _)) = rest.split_once(is_quote).filter(|(_, after)| separates(after).is_some()) else {
+            continue;
+        };
+        // A list of tickets is the program's.
+        if !key.is_empty() && key != "id" && if narration { is_condition(key) } else { !is_remark(key) } {
+            let from = start + line.len() - rest.len();
+            return Some((Span::new(from, from + key.len()), key));
+        }
+    }
+    None
+}
+
+/// Keys behind which a grammar leads a call without tags into the move.
+const LEADS: [&str; 4] = ["arguments", "call_id", "parameters", "tool_name"];
+
+/// A piece of text without the beginning of a call at its end: a grammar has led it into the move before it said anything.
+pub(super) fn without_lead(raw: &str, piece: Span) -> Span {
+    let text = piece.of(raw);
+    let end = text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '~'));
+    let key = end.strip_suffix('"').and_then(|text| text.rsplit_once('"')).map(|(_, key)| key);
+    if !key.is_some_and(|key| LEADS.contains(&key)) {
+        return piece;
+    }
+    let begins = |line: &str| line.trim_start().starts_with(['{', '[']);
+    let lead = end.rfind('\n').map_or(0, |at| at + 1);
+    let line = end.get(lead..).unwrap_or("");
+    let from = if begins(line) { lead } else { line.find(['{', '[']).map_or(end.len(), |at| lead + at) };
+    Span::new(piece.start, piece.start + from)
 }
 
 /// The name of an argument with its value.

@@ -1,9 +1,11 @@
 //! The text around a move, judged by the tools of the run: names of parameters with a value, and calls in words.
 
 use super::keys;
+use crate::protocol::untagged_call::NAMESPACES;
 use crate::protocol::{Move, Protocol, Reply, violations};
 use crate::reply::{BoxedViolation, Code, Span, Violation};
 use crate::tool::ToolSet;
+use std::collections::HashSet;
 
 /// A tool that the move calls.
 #[derive(Debug, Clone)]
@@ -62,7 +64,8 @@ fn judge(
                     .hint("put every argument into the call, and write no names of arguments around it"),
             ));
         }
-        if let Some(second) = in_words(raw, *piece, tools) {
+        let marked = || in_marks(raw, keys::without_lead(raw, *piece), tools);
+        if let Some(second) = in_words(raw, *piece, tools).or_else(marked) {
             return Err(violations::several(first.place, second, form));
         }
     }
@@ -80,29 +83,153 @@ fn in_words(raw: &str, piece: Span, tools: &[&str]) -> Option<Span> {
             let label = label.trim_matches(MARKS).to_ascii_lowercase();
             LABELS.contains(&label.as_str()) && tools.contains(&value.trim_matches(MARKS))
         });
+        let said = said.trim_start_matches(['[', ' ']);
         let called = said.split_once('(').is_some_and(|(name, rest)| {
-            let arguments = rest.split_once(')').map_or(rest, |(arguments, _)| arguments);
-            tools.contains(&name.trim_end()) && !arguments.trim().is_empty()
+            let (arguments, behind) = rest.split_once(')').unwrap_or((rest, ""));
+            // `search (call_1): found` is what a result looks like.
+            let result = behind.starts_with(':');
+            tools.contains(&name.trim_end()) && !arguments.trim().is_empty() && !result
         });
-        if labelled || called {
+        let headed = said.split_once('{').is_some_and(|(name, _)| tools.contains(&name.trim_end()));
+        if labelled || called || headed {
             return Some(place);
         }
     }
     None
 }
 
+/// Keys of a call's name, in JSON and in tags.
+const NAMES: [&str; 12] = [
+    "action",
+    "call",
+    "function",
+    "function_name",
+    "invoke",
+    "name",
+    "operation",
+    "recipient",
+    "recipient_name",
+    "route",
+    "tool",
+    "tool_name",
+];
+
+/// The name of a tool in the marks of another form: as the value of such a key, as a tag or in one, behind a control token.
+fn in_marks(raw: &str, piece: Span, tools: &[&str]) -> Option<Span> {
+    let text = piece.of(raw);
+    let own: HashSet<&str> = tools.iter().copied().collect();
+    let found = keys::words(text).find(|span| own.contains(span.of(text)) && is_marked(text, *span));
+    let other = || {
+        // Names of several words are rare.
+        let several = tools.iter().filter(|name| !name.is_empty() && !name.chars().all(keys::is_name)).take(MOST);
+        let places = several.flat_map(|name| {
+            text.match_indices(name).map(|(start, _)| Span::new(start, start + name.len())).take(MOST)
+        });
+        places.into_iter().find(|span| is_marked(text, *span))
+    };
+    let place = found.or_else(other)?;
+    Some(Span::new(piece.start + place.start, piece.start + place.end))
+}
+
+/// What stands before the name of a tool in a route.
+const METHODS: [&str; 5] = ["GET /", "POST /", "PUT /", "PATCH /", "DELETE /"];
+/// Names of several words, and places of one, that are looked at.
+const MOST: usize = 40;
+
+/// Whether the name of a tool at this place is that of a call.
+fn is_marked(text: &str, place: Span) -> bool {
+    let (before, after) = (text.get(..place.start).unwrap_or(""), text.get(place.end..).unwrap_or(""));
+    if after.starts_with(keys::is_name) {
+        return false;
+    }
+    let before = METHODS.iter().find_map(|method| before.strip_suffix(method)).unwrap_or(before);
+    if NAMESPACES.iter().any(|space| before.ends_with(space)) {
+        return true;
+    }
+    let quote = |c: char| keys::is_quote(c) || c == '\\';
+    let bare = before.trim_end_matches(quote);
+    let label = |text: &str| {
+        let key = text.trim_end().trim_end_matches(quote);
+        let start = key
+            .rfind(|c: char| !keys::is_name(c))
+            .map_or(0, |at| at + key.get(at..).and_then(|c| c.chars().next()).map_or(1, char::len_utf8));
+        key.get(start..).is_some_and(|key| NAMES.contains(&key.to_ascii_lowercase().as_str()))
+    };
+    let valued = |text: &str| text.strip_suffix([':', '=', '：']).is_some_and(label);
+    let quoted = bare.len() < before.len() && after.starts_with(quote);
+    // `"name": "search"`, `<function=search>`, `name="search"`.
+    if quoted && valued(bare.trim_end()) || valued(bare) && after.starts_with(['>', '"', '\'', '}', '|']) {
+        return true;
+    }
+    // `<search>` and `</search>`, and what follows a control token or stands between tags of calls.
+    let tag = before.strip_suffix(['<']).or_else(|| before.strip_suffix("</")).is_some()
+        && after.starts_with(|c: char| matches!(c, '>' | '/') || c.is_whitespace());
+    let inside = before.trim_end();
+    let token = inside.ends_with(['>', '｜']) || bare.trim_end().ends_with(['>', '｜']);
+    let tail = inside.rfind('<').and_then(|at| bare.get(at..)).unwrap_or("").to_ascii_lowercase();
+    tag || token && ["tool", "func", "call", "name", "invoke", "action", "|"].iter().any(|word| tail.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::{in_marks, in_words};
     use crate::reply::Span;
 
     #[test]
     fn calls_in_words() {
         let calls = |text: &str| in_words(text, Span::new(0, text.len()), &["search", "drop_table"]).is_some();
-        for text in ["Action: search", "so\n**Tool:** `drop_table`", "search(\"x\")", "- drop_table(1) now"] {
+        for text in [
+            "Action: search",
+            "so\n**Tool:** `drop_table`",
+            "search(\"x\")",
+            "- drop_table(1) now",
+            "[search(q=1)]",
+            "search {\"q\": 1}",
+        ] {
             assert!(calls(text), "{text}");
         }
-        for text in ["Action: searching", "I use search() now", "search it", "Action: none", "the tool: a search"] {
+        for text in [
+            "Action: searching",
+            "I use search() now",
+            "search it",
+            "Action: none",
+            "the tool: a search",
+            "search (call_1): found",
+        ] {
+            assert!(!calls(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn calls_in_marks() {
+        let tools = ["search", "drop_table", "POST /send"];
+        let calls = |text: &str| in_marks(text, Span::new(0, text.len()), &tools).is_some();
+        for text in [
+            "{\"name\": \"search\", \"arguments\": {}}",
+            "{'tool': 'drop_table'}",
+            "{\\\"name\\\": \\\"search\\\"}",
+            "[{\"tool_name\":\"search\"}]",
+            "<search><q>1</q></search>",
+            "<function=search>",
+            "<invoke name=\"search\">",
+            "<|tool_call_begin|>functions.search:0<|x|>",
+            "<｜tool▁sep｜>search\n",
+            "<tool_call>search\n<arg_key>",
+            "{\"route\": \"POST /send\"}",
+            "<|channel|>commentary to=functions.search<|message|>",
+        ] {
+            assert!(calls(text), "{text}");
+        }
+        for text in [
+            "I use the `search` tool",
+            "the name: \"searching\"",
+            "'search' finds it",
+            "<b>so</b> I search",
+            "I search for \"name\"",
+            "my search.",
+            "a < search > b",
+            "use \"search\": it finds",
+        ] {
             assert!(!calls(text), "{text}");
         }
     }

@@ -89,6 +89,9 @@ fn of_record(record: &Record) -> Option<Call> {
             return None;
         }
     }
+    if is_definition(record, &unread) {
+        return None;
+    }
     let missing = arguments.is_none().then(|| Repair::new(RepairCode::MissingArguments, Span::at(record.span.start)));
     let (arguments, arguments_span) = arguments.unwrap_or_else(|| (Object::new(), record.span));
     let call = Call::new(tool?, arguments, arguments_span, record.span);
@@ -98,6 +101,17 @@ fn of_record(record: &Record) -> Option<Call> {
         repairs: missing.into_iter().collect(),
         ..call
     })
+}
+
+/// Whether the object may define a tool rather than call it: models repeat the list of tools that they were given.
+fn is_definition(record: &Record, unread: &[String]) -> bool {
+    let key = |name: &str| {
+        record.fields.get("function").and_then(|field| field.value.as_object()).map_or_else(
+            || record.fields.contains_key(name),
+            |function| function.contains_key(name) || record.fields.contains_key(name),
+        )
+    };
+    unread.iter().any(|key| key == "description") && key("parameters")
 }
 
 /// The object that arguments are: itself, its JSON text, or none.

@@ -212,6 +212,7 @@ impl ReactDecoder {
         }
         let after = gaps(found.root.end, raw.len(), &self.finder.copies);
         discarded.extend(trailing(raw, &after, fenced, notes)?);
+        violations::cut_behind((raw, found.root.end), reason, notes, &self.reasoning, self.form())?;
         certain(raw, notes)?;
         let mut holes = self.finder.copies.clone();
         holes.extend(self.reasoning.spans());

@@ -50,10 +50,7 @@ impl JsonReader {
                 _ => self.invalid_number(text, span),
             });
         };
-        if !self.settings.plain
-            && number.as_str().bytes().any(|byte| matches!(byte, b'e' | b'E'))
-            && number.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
-        {
+        if !self.settings.plain && number.is_infinite() {
             return Err(self.non_finite(span, spelled));
         }
         self.token = Token::None;

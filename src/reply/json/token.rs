@@ -252,10 +252,17 @@ impl JsonReader {
     fn missing_comma(&mut self, text: &str, byte: u8, array: bool, end: bool) -> Result<Flow, BoxedViolation> {
         let Last { span, kind, newline } = self.recent.last;
         let c = text.get(self.position..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
-        let key = matches!(c, '"' | '\'' | '“' | '‘' | '_' | '$') || c.is_ascii_alphabetic();
+        let quoted = matches!(c, '"' | '\'' | '“' | '‘');
+        let key = quoted || matches!(c, '_' | '$') || c.is_ascii_alphabetic();
         let value = key || matches!(byte, b'{' | b'[' | b'-' | b'`') || byte.is_ascii_digit();
-        if kind == LastKind::String && !newline && byte != b':' {
+        // A line of a text may look like a key without quotes: `"text": "print("`, and on the next line `Note: …`. In a
+        // list of Python, texts without a comma between them are one.
+        let joined = array && span.of(text).starts_with('\'');
+        if kind == LastKind::String && byte != b':' && (!newline || !array && key && !quoted || joined) {
             return Err(self.unescaped(text, span));
+        }
+        if kind == LastKind::Number && !newline && byte == b'-' {
+            return Err(self.calculation(span));
         }
         if kind == LastKind::Number && !newline && array && byte.is_ascii_digit() {
             // Three digits after a blank may be the next group of one number.
@@ -278,6 +285,12 @@ impl JsonReader {
         self.recent.comma = Span::at(span.end);
         self.state = if array { State::NextElement } else { State::NextKey };
         Ok(Flow::Go)
+    }
+
+    /// A number that something is done with.
+    pub(super) fn calculation(&self, number: Span) -> BoxedViolation {
+        let message = "expected one number, or ',' behind it: got a calculation";
+        Box::new(self.violation(Code::InvalidNumber, message, number).hint("write the result of the calculation"))
     }
 
     /// A string that can't end where it does.

@@ -1,7 +1,8 @@
 //! What stands between tokens and carries nothing: blanks and comments that JSON does not know. Dots in place of content
 //! are none of it.
 
-use super::{BoxedViolation, Flow, JsonReader, State, Token};
+use super::frame::Frame;
+use super::{BoxedViolation, Flow, JsonReader, LastKind, State, Token};
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span};
 
@@ -129,8 +130,22 @@ impl JsonReader {
             self.doubts.swallowed.get_or_insert(span);
         }
         let body = whole.trim_start_matches(['/', '*', '#']).trim_end_matches(['/', '*']).trim();
-        if says_left_out(body) {
+        let last = self.recent.last;
+        let behind = last.span.end >= self.recent.comma.end;
+        let beside = text.get(last.span.end..span.start).is_some_and(|between| between.trim().is_empty());
+        if whole.starts_with("//") && last.kind == LastKind::Number && beside && begins_a_number(body) {
+            return Err(self.calculation(last.span));
+        }
+        let in_array = self.stack.last().is_some_and(Frame::is_array);
+        if says_left_out(body) || in_array && behind && says_more(body) {
             return Err(self.elided(span));
+        }
+        // One that has swallowed the rest of its line is told apart at the end of the text.
+        let swallows = !whole.starts_with("/*") && whole.contains(['}', ']']) && !body.starts_with(['{', '[']);
+        if !swallows && (holds_a_member(body) || decides(body)) {
+            let message = "expected values alone: got a comment that may change them";
+            let violation = self.violation(Code::UnexpectedToken, message, span);
+            return Err(Box::new(violation.hint("write the values that you mean, without comments")));
         }
         // A comment up to the end of its line is about the member before its comma; any other one stands for a member.
         let line = text.get(self.recent.comma.end..span.start).unwrap_or("\n");
@@ -146,6 +161,82 @@ impl JsonReader {
         self.repair(RepairCode::Comment, span)?;
         Ok(Flow::Go)
     }
+}
+
+/// Words that make what they stand beside depend on something, or leave the choice.
+const DECIDING: &[&str] = &[
+    "ask",
+    "cancel",
+    "confirm",
+    "don",
+    "else",
+    "except",
+    "if",
+    "instead",
+    "maybe",
+    "never",
+    "not",
+    "only",
+    "or",
+    "otherwise",
+    "perhaps",
+    "skip",
+    "unless",
+    "until",
+    "when",
+    "whenever",
+];
+
+/// Whether a comment may say when, how or whether something is meant.
+fn decides(comment: &str) -> bool {
+    let small = beginning(comment);
+    small.split(|c: char| !c.is_alphanumeric()).any(|word| DECIDING.contains(&word))
+}
+
+/// Whether a comment holds a member, an element or a whole value that is commented out.
+fn holds_a_member(comment: &str) -> bool {
+    comment.starts_with(['{', '[', ',']) || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
+}
+
+/// Whether a comment behind a number goes on with a calculation: `7 // 2`.
+fn begins_a_number(comment: &str) -> bool {
+    comment.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '(' | '-' | '.'))
+}
+
+/// Words of comments behind the last element of an array that say that more would follow.
+const MORE: &[&str] = &[
+    "additional",
+    "continue",
+    "continued",
+    "continues",
+    "ditto",
+    "further",
+    "likewise",
+    "more",
+    "other",
+    "others",
+    "remaining",
+    "repeat",
+    "repeated",
+    "rest",
+    "similar",
+    "similarly",
+    "todo",
+    "usw",
+];
+
+/// Whether a comment behind an element says that others were left out.
+fn says_more(comment: &str) -> bool {
+    let small = beginning(comment);
+    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let numbers = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let counted = words.windows(3).any(|three| matches!(three, [a, "of", b] if numbers(a) && numbers(b)));
+    counted || small.contains('等') || words.iter().any(|word| MORE.contains(word))
+}
+
+/// The beginning of a comment, in small letters.
+fn beginning(comment: &str) -> String {
+    comment.chars().take(400).collect::<String>().to_lowercase()
 }
 
 /// Words of comments that say that something was left out.
@@ -180,7 +271,7 @@ fn says_left_out(comment: &str) -> bool {
     {
         return true;
     }
-    let small = comment.get(..comment.len().min(400)).unwrap_or(comment).to_lowercase();
+    let small = beginning(comment);
     let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let counted = words
         .windows(2)

@@ -101,7 +101,7 @@ async def test_the_same_key_gives_the_same_run(web, database):
 async def test_a_run_may_begin_later(web, database):
     async with working(database, agent_of(finish())):
         fleet = Fleet(web)
-        at = datetime.now(UTC) + timedelta(seconds=1.5)
+        at = datetime.now(UTC) + timedelta(seconds=4)
         run_id = await fleet.submit("clerk", "later", at=at)
         with pytest.raises(TimeoutError):
             await fleet.result(run_id, timeout=0.3)

@@ -283,7 +283,7 @@ FAILURES = {
 
 def patience(failure):
     """Seconds for an attempt: few where they pass, since others take long on a busy machine."""
-    return 1.5 if failure == "slow" else 60
+    return 3 if failure == "slow" else 60
 
 
 @drivers

@@ -199,7 +199,8 @@ impl Block {
         if run + word == rest.len() && run + word < 100 && !end {
             return Ok(false);
         }
-        let opening = self.pieces.roots.is_empty() && !self.fenced && run >= 2 && word <= 20;
+        let least = if rest.starts_with('~') { 3 } else { 2 };
+        let opening = self.pieces.roots.is_empty() && !self.fenced && run >= least && word <= 20;
         if opening {
             self.notes.note(RepairCode::FenceStripped, Span::new(self.position, self.position + run + word))?;
             self.fenced = true;
@@ -360,9 +361,9 @@ impl Block {
             return Err(following_text::quoted(*root));
         }
         let (prose, junk) = (self.pieces.prose, self.pieces.junk);
-        if let (Some(before), Some(after)) = (prose, junk)
-            && around::shown_by(text, whole, &[before], &[after]).is_some()
-        {
+        let [before, after] =
+            [(prose, whole.start), (junk, whole.end)].map(|(piece, at)| piece.unwrap_or(Span::at(at)));
+        if (prose.is_some() || junk.is_some()) && around::shown_by(text, &[whole], &[before], &[after]).is_some() {
             return Err(following_text::quoted(whole));
         }
         if self.value.read == 0

@@ -60,7 +60,9 @@ impl ChattyDecoder {
         if following_text::in_quotes(raw, Span::new(first.start, self.blocks.joined_end)) {
             return Err(violations::mention_truncation(following_text::quoted(first), reason, &form));
         }
-        self.calls_between_text(raw, first, notes, discarded, around)
+        let outcome = self.calls_between_text(raw, first, notes, discarded, around)?;
+        violations::cut_behind((raw, self.blocks.joined_end), reason, notes, &self.reasoning, &form)?;
+        Ok(outcome)
     }
 
     /// The calls of a block in a fence, with narration before it.
@@ -78,7 +80,8 @@ impl ChattyDecoder {
             self.tell(raw, fence, &mut Vec::new());
         }
         self.narration.sent = raw.len();
-        let text = Around::new(raw, place, gaps(0, fence, &self.reasoning.spans()), Vec::new());
+        let before = gaps(0, fence, &self.reasoning.spans());
+        let text = Around::new(raw, place, before, Vec::new()).showing(Vec::new());
         let outcome = self.calls(raw, notes, discarded, None)?;
         text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;
         *around = text.into_pieces();

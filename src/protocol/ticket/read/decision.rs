@@ -115,7 +115,7 @@ static AWAIT: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
-    effect: false,
+    effect: true,
     expected: r#"{"type": "AWAIT", "ticket_id": "T1"}"#,
 };
 static LOAD: Form = Form {
@@ -124,7 +124,7 @@ static LOAD: Form = Form {
     nullable: &[],
     protocol: KEYS,
     arguments: "",
-    effect: false,
+    effect: true,
     expected: r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#,
 };
 

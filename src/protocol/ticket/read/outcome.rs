@@ -59,6 +59,7 @@ impl TicketDecoder {
         self.note(raw, found.root, notes, discarded)?;
         notes.extend(found.repairs.iter().cloned());
         notes.extend(decision.repairs.drain(..));
+        violations::cut_behind((raw, found.root.end), reason, notes, &self.reasoning, FORM)?;
         certain(raw, notes)?;
         let place = Span::new(
             self.sections.output.map_or(found.root.start, |tag| tag.start.min(found.root.start)),
@@ -68,7 +69,9 @@ impl TicketDecoder {
         holes.extend(self.reasoning.spans());
         holes.extend(&self.sections.thoughts);
         holes.sort_by_key(|hole| hole.start);
-        let text = Around::new(raw, place, self.before(found.root), gaps(found.root.end, raw.len(), &holes));
+        let parts = std::iter::once(found.root).chain(self.sections.thoughts.first().copied()).collect();
+        let text =
+            Around::new(raw, place, self.before(found.root), gaps(found.root.end, raw.len(), &holes)).with_parts(parts);
         text.check(decision::PAYLOAD.keys, &decision.outcome, notes, ENDS.first())?;
         *around = text.into_pieces();
         Ok(decision)

@@ -43,6 +43,30 @@ fn a_quote_before_an_end_tag_never_cuts_a_value() {
     });
 }
 
+const LINES: [&str; 6] = ["Observation:", "Note: ", "x: 1, y: ", "a: true,\nb: ", "$k: [1, 2], z: ", "_id:\n"];
+
+#[test]
+fn a_line_of_a_text_never_becomes_a_member() {
+    check(|dice| {
+        let protocol = dice.pick(&PROTOCOLS);
+        let style = dice.pick(&STYLES);
+        let [open, close] = style.quotes();
+        let mark = "\u{1}";
+        let mut meant = Meant::random(protocol, dice);
+        meant.args.insert("text".to_owned(), json!(mark));
+        let last = meant.args.len() - 1;
+        meant.args.swap_indices_of_text(last, dice);
+        let blanks = dice.pick(&["\n", "\n  ", "\r\n", " \n\n"]);
+        let cut = format!("{}{close}{blanks}{}{open}{}", dice.pick(&HEADS), dice.pick(&LINES), dice.pick(&TAILS));
+        let inside = payload(protocol, &style.value(&meant.object()).replace(mark, &cut));
+        let [before, after] = match protocol {
+            "react" => ["", ""],
+            _ => tags(protocol),
+        };
+        Case::never(format!("{style:?}"), protocol, format!("{before}{inside}{after}"))
+    });
+}
+
 /// Moves the text among the other arguments.
 trait Shuffle {
     fn swap_indices_of_text(&mut self, last: usize, dice: &mut Dice);

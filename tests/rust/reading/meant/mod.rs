@@ -18,6 +18,7 @@ mod pieces;
 mod proven;
 mod references;
 mod splits;
+mod strangers;
 mod streams;
 mod styles;
 mod wraps;

@@ -72,6 +72,13 @@ pub(super) fn whole(protocol: &str, text: &str) -> Done {
     taken(protocol, &mut machine)
 }
 
+/// The reply that the token limit has cut, as a run takes it.
+pub(super) fn cut(protocol: &str, text: &str) -> Done {
+    let mut machine = begun(protocol);
+    machine.reply(text, FinishReason::Length, None, 2.0);
+    taken(protocol, &mut machine)
+}
+
 /// The reply in random chunks, as a run takes it.
 pub(super) fn streamed(protocol: &str, text: &str, dice: &mut Dice) -> Done {
     let mut machine = begun(protocol);

@@ -1,0 +1,120 @@
+//! Pairs of other languages that enclose a move: comments, templates, signs, and lines that say where something begins
+//! and ends.
+
+/// What opens and what closes, written alone or twice: comments, templates, struck-out and hidden text, verbatim text.
+const PAIRS: [(&str, &str); 4] = [("/*", "*/"), ("{%", "%}"), ("\\begin{", "\\end{"), ("<!--", "-- >")];
+/// Signs of which two or more in a row stand on both sides of what they mark: `~~`, `||`.
+const SIGNS: [char; 8] = ['~', '|', '$', '^', '%', '+', ':', '!'];
+/// Words of lines that say where something begins, and where it ends.
+const BEGINS: [&str; 4] = ["begin", "start", "open", "region"];
+const ENDS: [&str; 5] = ["end", "stop", "finish", "close", "endregion"];
+/// Words of such a line, at most.
+const WORDS: usize = 6;
+
+/// Whether one of the pairs opens before the move and closes behind it.
+pub(super) fn enclose(left: &str, right: &str) -> bool {
+    let open = |opening: &str, closing: &str| {
+        left.rfind(opening).is_some_and(|at| !left.get(at..).is_some_and(|rest| rest.contains(closing)))
+    };
+    PAIRS.iter().any(|(opening, closing)| {
+        let templates = *opening == "{%";
+        // A tag of a template is closed on either side, and ends by another one.
+        (if templates { left.contains(opening) } else { open(opening, closing) })
+            && right.contains(if templates { opening } else { closing })
+    }) || in_signs(left, right)
+        || in_lines(left, right)
+        || in_document(left, right)
+        || in_difference(left)
+}
+
+/// The same signs on both sides, next to the move.
+fn in_signs(left: &str, right: &str) -> bool {
+    let (left, right) = (left.trim_end(), right.trim_start());
+    let Some(sign) = right.chars().next().filter(|sign| SIGNS.contains(sign)) else { return false };
+    let before = left.len() - left.trim_end_matches(sign).len();
+    let after = right.len() - right.trim_start_matches(sign).len();
+    // Three and more tildes are a fence.
+    let fence = sign == '~' && before > 2;
+    before >= 2 && after >= 2 && !fence
+}
+
+/// `=== BEGIN EXAMPLE ===` and `=== END EXAMPLE ===`.
+fn in_lines(left: &str, right: &str) -> bool {
+    let ends: Vec<Vec<String>> = right.lines().filter_map(|line| without_one_of(line, &ENDS)).collect();
+    !ends.is_empty() && left.lines().filter_map(|line| without_one_of(line, &BEGINS)).any(|line| ends.contains(&line))
+}
+
+/// The words of a short line without the first or last one, if that is one of `marks`.
+fn without_one_of(line: &str, marks: &[&str]) -> Option<Vec<String>> {
+    let words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words: Vec<String> = words.take(WORDS + 1).map(str::to_lowercase).collect();
+    if words.len() > WORDS {
+        return None;
+    }
+    let is_mark = |word: Option<&String>| word.is_some_and(|word| marks.contains(&word.as_str()));
+    if is_mark(words.first()) {
+        words.remove(0);
+    } else if is_mark(words.last()) {
+        words.pop();
+    } else {
+        return None;
+    }
+    Some(words)
+}
+
+/// A here-document of a shell: `<<'EOF'`, and the same word on a line behind the move.
+fn in_document(left: &str, right: &str) -> bool {
+    let Some(at) = left.rfind("<<") else { return false };
+    let rest = left.get(at + 2..).unwrap_or("").trim_start_matches(['-', '~', ' ', '\'', '"', '\\']);
+    let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let word = rest.get(..length).unwrap_or("");
+    !word.is_empty() && right.lines().any(|line| line.trim() == word)
+}
+
+/// A fence that shows differences is open: its lines are added, or taken away.
+fn in_difference(left: &str) -> bool {
+    let mut open = None;
+    for line in left.lines() {
+        let line = line.trim_start();
+        let word = line.trim_start_matches(['`', '~']);
+        if line.len() - word.len() >= 3 {
+            open = if open.is_some() { None } else { Some(word.trim()) };
+        }
+    }
+    open.is_some_and(|word| word.eq_ignore_ascii_case("diff") || word.eq_ignore_ascii_case("patch"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::enclose;
+
+    #[test]
+    fn pairs_of_other_languages() {
+        for (left, right) in [
+            ("/*\n", "\n*/"),
+            ("{% raw %}\n", "\n{% endraw %}"),
+            ("\\begin{verbatim}\n", "\n\\end{verbatim}"),
+            ("~~", "~~"),
+            ("so ||", "|| no"),
+            ("=== BEGIN EXAMPLE ===\n", "\n=== END EXAMPLE ==="),
+            ("# Example start\n", "\n# example end\nHi"),
+            ("cat <<'EOF' > call.json\n", "\nEOF"),
+            ("```diff\n-", "\n```"),
+            ("#region x\n", "\n#endregion x"),
+        ] {
+            assert!(enclose(left, right), "{left}…{right}");
+        }
+        for (left, right) in [
+            ("", ""),
+            ("/* so */\n", "\n/* there */"),
+            ("~~~json\n", "\n~~~"),
+            ("```json\n", "\n```"),
+            ("---\n", "\n---"),
+            ("I begin:\n", "\nThis is the end of it."),
+            ("```diff\n-a\n```\n", ""),
+            ("1 << n\n", "\nm"),
+        ] {
+            assert!(!enclose(left, right), "{left}…{right}");
+        }
+    }
+}
