@@ -1,8 +1,9 @@
-"""What strangers found who tried to have something executed that was not meant, through the public face."""
+"""What strangers found who tried to have something executed that was not meant."""
 
 import pytest
 
 from callslip import Agent, ChattyProtocol, Move, ReactProtocol, ScriptedModel, TicketProtocol, tool
+from scripted import finish
 
 
 @tool
@@ -25,7 +26,7 @@ ALL = [ReactProtocol, ChattyProtocol, TicketProtocol]
     "text",
     [
         '{"name": "now", "description": "Say the time.", "parameters": {}}',
-        '<tool_call>{"name": "pay", "description": "Pay.", "parameters": {"to": "string"}}</tool_call>',
+        '<tool_call>{"name": "pay", "description": "d", "parameters": {"to": "x"}}</tool_call>',
         '{"type": "function", "function": {"name": "now", "description": "x", "parameters": {}}}',
     ],
 )
@@ -44,9 +45,7 @@ def test_a_call_with_a_description_is_one(protocol):
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1E400"])
 def test_a_number_in_text_is_finite(number):
     move = f'{{"thought": "t", "action": "pay", "args": {{"amount": "{number}"}}}}'
-    model = ScriptedModel(
-        [move, '{"thought": "t", "action": "FINISH", "final_answer": "a", "task_successful": true}']
-    )
+    model = ScriptedModel([move, finish()])
     result = Agent(model, tools=[pay]).run_sync("go")
     assert result.tickets == []
 
@@ -65,7 +64,7 @@ def test_a_typed_answer_is_finite(number):
 
 
 MOVES = {
-    ReactProtocol: '{"thought": "t", "action": "FINISH", "final_answer": "a", "task_successful": true, KEY}',
+    ReactProtocol: finish().removesuffix("}") + ", KEY}",
     TicketProtocol: '<output>{"type": "AWAIT", "ticket_id": "T1", KEY}</output>',
 }
 
