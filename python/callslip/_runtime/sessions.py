@@ -85,13 +85,11 @@ def new_session(
     worker = agent._in_effect()
     asker = None if approve is None else Asker(approve)
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
-    enclosing = enclosing_session()
     parent = above = None
     levels = depth
     run_id = root = run_id or new_run_id()
-    if enclosing is not None:
-        above, ticket = enclosing
-        parent = (above.run.id, ticket)
+    if (enclosing := enclosing_session()) is not None:
+        above, parent = enclosing[0], (enclosing[0].run.id, enclosing[1])
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
         said = said_below(above, said)
