@@ -102,10 +102,13 @@ class Busy:
         tenant = messages[-1]["content"].split()[-1]
         self.now[tenant] += 1
         self.order.append(tenant)
-        while not self.ends[tenant]:
-            await asyncio.sleep(0.01)
-        self.ends[tenant] -= 1
-        self.now[tenant] -= 1
+        try:
+            while not self.ends[tenant]:
+                await asyncio.sleep(0.01)
+            self.ends[tenant] -= 1
+        finally:
+            # A call that is given up is no longer under way: its run may be taken once more.
+            self.now[tenant] -= 1
         return finish()
 
     async def settle(self, **wanted):
