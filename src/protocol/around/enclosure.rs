@@ -32,9 +32,6 @@ const WRAPPERS: [&str; 14] = [
 /// The longest name of a mark.
 const LONGEST_MARK: usize = 60;
 
-/// Marks of Markdown that lines begin with, and that stand around their first word.
-pub(super) const MARKS_OF_LINES: [char; 7] = ['*', '_', '#', '>', '-', '`', '"'];
-
 /// What stands around the move and makes it a text that shows one. The places are the move's own: with the tags of the
 /// protocol, and without.
 pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) -> Option<Span> {
@@ -246,14 +243,18 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
 
 /// A mark that opens before the move, and one behind it that may close it.
 fn in_marks(left: &str, right: &str) -> bool {
-    let comment = left.matches("<!--").count() > left.matches("-->").count() && right.contains("-->");
-    if comment || ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) {
+    if ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) {
         return true;
+    }
+    let behind = marks(right);
+    if behind.is_empty() {
+        return false;
     }
     // In square brackets, a lower-case word is a mark where it is closed.
     let small = left.to_ascii_lowercase();
-    let in_square = |mark: &Mark<'_>| mark.closes && small.contains(&format!("[{}", mark.name.to_ascii_lowercase()));
-    if marks(right).iter().any(in_square) {
+    let words: HashSet<&str> =
+        small.split('[').skip(1).filter_map(|text| text.split([']', ' ', '=', '\n']).next()).collect();
+    if behind.iter().any(|mark| mark.closes && words.contains(mark.name.to_ascii_lowercase().as_str())) {
         return true;
     }
     let mut open: HashMap<String, usize> = HashMap::new();
@@ -262,7 +263,7 @@ fn in_marks(left: &str, right: &str) -> bool {
         *count = if mark.closes { count.saturating_sub(1) } else { *count + 1 };
     }
     open.retain(|_, count| *count > 0);
-    if open.is_empty() || marks(right).is_empty() {
+    if open.is_empty() {
         return false;
     }
     // A tag around the whole reply is a wrapper, and says nothing.

@@ -113,8 +113,8 @@ fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
 }
 
 /// A key of an object that stands on lines of its own beside the move, if it is no remark: it may say how, when or whether
-/// the move is meant. What a model invents as the result of its call is none. In `narration`, which is for the user, other
-/// objects are text.
+/// the move is meant. An invented result of the call doesn't count. In `narration`, which is for the user, other objects are
+/// text.
 pub(super) fn object_beside(raw: &str, piece: Span, narration: bool) -> Option<(Span, &str)> {
     let piece = without_lead(raw, piece);
     let mut at = piece.start;

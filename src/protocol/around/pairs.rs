@@ -1,8 +1,10 @@
 //! Pairs of other languages that enclose a move: comments, templates, signs, and lines that say where something begins
 //! and ends.
 
-/// What opens and what closes, written alone or twice: comments, templates, struck-out and hidden text, verbatim text.
-const PAIRS: [(&str, &str); 4] = [("/*", "*/"), ("{%", "%}"), ("\\begin{", "\\end{"), ("<!--", "-- >")];
+use std::collections::HashSet;
+
+/// What opens, and what may close it: comments, verbatim text.
+const PAIRS: [(&str, &[&str]); 3] = [("/*", &["*/"]), ("\\begin{", &["\\end{"]), ("<!--", &["-->", "-- >"])];
 /// Signs of which two or more in a row stand on both sides of what they mark: `~~`, `||`.
 const SIGNS: [char; 8] = ['~', '|', '$', '^', '%', '+', ':', '!'];
 /// Words of lines that say where something begins, and where it ends.
@@ -13,15 +15,15 @@ const WORDS: usize = 6;
 
 /// Whether one of the pairs opens before the move and closes behind it.
 pub(super) fn enclose(left: &str, right: &str) -> bool {
-    let open = |opening: &str, closing: &str| {
-        left.rfind(opening).is_some_and(|at| !left.get(at..).is_some_and(|rest| rest.contains(closing)))
+    let in_pair = |(opening, closing): &(&str, &[&str])| {
+        let closes = |text: &str| closing.iter().any(|closing| text.contains(closing));
+        left.rfind(opening).and_then(|at| left.get(at..)).is_some_and(|rest| !closes(rest)) && closes(right)
     };
-    PAIRS.iter().any(|(opening, closing)| {
-        let templates = *opening == "{%";
-        // A tag of a template is closed on either side, and ends by another one.
-        (if templates { left.contains(opening) } else { open(opening, closing) })
-            && right.contains(if templates { opening } else { closing })
-    }) || in_signs(left, right)
+    // A tag of a template is closed on its own side.
+    let in_template = || left.contains("{%") && right.contains("{%");
+    PAIRS.iter().any(in_pair)
+        || in_template()
+        || in_signs(left, right)
         || in_lines(left, right)
         || in_document(left, right)
         || in_difference(left)
@@ -40,7 +42,7 @@ fn in_signs(left: &str, right: &str) -> bool {
 
 /// `=== BEGIN EXAMPLE ===` and `=== END EXAMPLE ===`.
 fn in_lines(left: &str, right: &str) -> bool {
-    let ends: Vec<Vec<String>> = right.lines().filter_map(|line| without_one_of(line, &ENDS)).collect();
+    let ends: HashSet<Vec<String>> = right.lines().filter_map(|line| without_one_of(line, &ENDS)).collect();
     !ends.is_empty() && left.lines().filter_map(|line| without_one_of(line, &BEGINS)).any(|line| ends.contains(&line))
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn judged(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> 
             Some(CalledTool { place: *place, parameters: properties.keys().map(String::as_str).collect() })
         })
         .collect();
-    let names: Vec<&str> = tools.names().collect();
+    let names: HashSet<&str> = tools.names().collect();
     match judge(&reply.raw, &reply.around, &called, &names, &protocol.call_form()) {
         Ok(()) => reply,
         Err(violation) => reply.refused(*violation),
@@ -49,7 +49,7 @@ fn judge(
     raw: &str,
     around: &[Span],
     called: &[CalledTool<'_>],
-    tools: &[&str],
+    tools: &HashSet<&str>,
     form: &str,
 ) -> Result<(), BoxedViolation> {
     let Some(first) = called.first() else { return Ok(()) };
@@ -73,7 +73,7 @@ fn judge(
 }
 
 /// A line that calls a tool in words: its name after a label, or before arguments in brackets.
-fn in_words(raw: &str, piece: Span, tools: &[&str]) -> Option<Span> {
+fn in_words(raw: &str, piece: Span, tools: &HashSet<&str>) -> Option<Span> {
     let mut at = piece.start;
     for line in piece.of(raw).split_inclusive('\n') {
         let place = Span::new(at, at + line.trim_end().len());
@@ -115,17 +115,16 @@ const NAMES: [&str; 12] = [
 ];
 
 /// The name of a tool in the marks of another form: as the value of such a key, as a tag or in one, behind a control token.
-fn in_marks(raw: &str, piece: Span, tools: &[&str]) -> Option<Span> {
+fn in_marks(raw: &str, piece: Span, tools: &HashSet<&str>) -> Option<Span> {
     let text = piece.of(raw);
-    let own: HashSet<&str> = tools.iter().copied().collect();
-    let found = keys::words(text).find(|span| own.contains(span.of(text)) && is_marked(text, *span));
+    let found = keys::words(text).find(|span| tools.contains(span.of(text)) && is_marked(text, *span));
     let other = || {
         // Names of several words are rare.
         let several = tools.iter().filter(|name| !name.is_empty() && !name.chars().all(keys::is_name)).take(MOST);
-        let places = several.flat_map(|name| {
+        let mut places = several.flat_map(|name| {
             text.match_indices(name).map(|(start, _)| Span::new(start, start + name.len())).take(MOST)
         });
-        places.into_iter().find(|span| is_marked(text, *span))
+        places.find(|span| is_marked(text, *span))
     };
     let place = found.or_else(other)?;
     Some(Span::new(piece.start + place.start, piece.start + place.end))
@@ -133,6 +132,8 @@ fn in_marks(raw: &str, piece: Span, tools: &[&str]) -> Option<Span> {
 
 /// What stands before the name of a tool in a route.
 const METHODS: [&str; 5] = ["GET /", "POST /", "PUT /", "PATCH /", "DELETE /"];
+/// Characters of a mark before a name that are looked at.
+const LONGEST_MARK: usize = 120;
 /// Names of several words, and places of one, that are looked at.
 const MOST: usize = 40;
 
@@ -166,8 +167,12 @@ fn is_marked(text: &str, place: Span) -> bool {
         && after.starts_with(|c: char| matches!(c, '>' | '/') || c.is_whitespace());
     let inside = before.trim_end();
     let token = inside.ends_with(['>', '｜']) || bare.trim_end().ends_with(['>', '｜']);
-    let tail = inside.rfind('<').and_then(|at| bare.get(at..)).unwrap_or("").to_ascii_lowercase();
-    tag || token && ["tool", "func", "call", "name", "invoke", "action", "|"].iter().any(|word| tail.contains(word))
+    let of_calls = || {
+        let mark: String = inside.chars().rev().take(LONGEST_MARK).take_while(|c| *c != '<').collect();
+        let mark: String = mark.chars().rev().collect::<String>().to_ascii_lowercase();
+        ["tool", "func", "call", "name", "invoke", "action", "|"].iter().any(|word| mark.contains(word))
+    };
+    tag || token && of_calls()
 }
 
 #[cfg(test)]
@@ -177,7 +182,8 @@ mod tests {
 
     #[test]
     fn calls_in_words() {
-        let calls = |text: &str| in_words(text, Span::new(0, text.len()), &["search", "drop_table"]).is_some();
+        let tools = ["search", "drop_table"].into();
+        let calls = |text: &str| in_words(text, Span::new(0, text.len()), &tools).is_some();
         for text in [
             "Action: search",
             "so\n**Tool:** `drop_table`",
@@ -202,7 +208,7 @@ mod tests {
 
     #[test]
     fn calls_in_marks() {
-        let tools = ["search", "drop_table", "POST /send"];
+        let tools = ["search", "drop_table", "POST /send"].into();
         let calls = |text: &str| in_marks(text, Span::new(0, text.len()), &tools).is_some();
         for text in [
             "{\"name\": \"search\", \"arguments\": {}}",

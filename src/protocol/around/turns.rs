@@ -1,7 +1,9 @@
-//! Whose turn a move stands in: a model that goes on with the conversation writes turns of others as well.
+//! Whose turn a move stands in: a model that continues the conversation writes turns of others as well.
 
-use super::enclosure::MARKS_OF_LINES;
 use crate::reply::tag::special_token;
+
+/// Marks of Markdown that lines begin with, and that stand around their first word.
+const MARKS_OF_LINES: [char; 7] = ['*', '_', '#', '>', '-', '`', '"'];
 
 /// Roles of others in chat templates.
 const OTHERS: [&str; 10] = [
@@ -45,7 +47,7 @@ pub(super) fn is_of_another(left: &str) -> bool {
             other = named;
         }
         let c = rest.chars().next().unwrap_or(' ');
-        line_begins = c == '\n' || line_begins && (c.is_whitespace() || MARKS_OF_LINES.contains(&c));
+        line_begins = c == '\n';
         at += c.len_utf8();
     }
     other
@@ -70,16 +72,19 @@ fn role(word: &str) -> Option<bool> {
     OWN.contains(&word.as_str()).then_some(false)
 }
 
+fn without_marks(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c))
+}
+
 /// Whose turn the label of a line begins.
 fn labelled(rest: &str) -> Option<bool> {
     let line = rest.lines().next().unwrap_or("");
     let (label, behind) = line.split_once([':', '：'])?;
-    let label = label.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c)).to_lowercase();
+    let label = without_marks(label).to_lowercase();
     let last = rest.get(line.len()..).is_some_and(|rest| rest.trim().is_empty());
-    let empty = behind.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c)).is_empty();
     if RESULTS.contains(&label.as_str()) || label == "system" || label == "tool" {
         // The move itself is labelled so.
-        return (last && empty).then_some(true);
+        return (last && without_marks(behind).is_empty()).then_some(true);
     }
     if matches!(label.as_str(), "thought" | "action" | "final answer" | "answer") {
         return Some(false);

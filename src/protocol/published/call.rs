@@ -67,6 +67,7 @@ fn of_record(record: &Record) -> Option<Call> {
         members.extend(object.iter().map(|(key, value)| (key, value, None)));
     }
     let (mut tool, mut arguments, mut id, mut unread) = (None, None, None, Vec::new());
+    let has_parameters = members.iter().any(|(key, ..)| *key == "parameters");
     for (key, value, field) in members {
         let place = field.map_or(record.span, |field| field.span);
         if *value == Value::Null && !ARGUMENTS.contains(&key) {
@@ -89,7 +90,8 @@ fn of_record(record: &Record) -> Option<Call> {
             return None;
         }
     }
-    if is_definition(record, &unread) {
+    // It may define a tool: models repeat the list of tools that they were given.
+    if has_parameters && unread.iter().any(|key| key == "description") {
         return None;
     }
     let missing = arguments.is_none().then(|| Repair::new(RepairCode::MissingArguments, Span::at(record.span.start)));
@@ -101,17 +103,6 @@ fn of_record(record: &Record) -> Option<Call> {
         repairs: missing.into_iter().collect(),
         ..call
     })
-}
-
-/// Whether the object may define a tool rather than call it: models repeat the list of tools that they were given.
-fn is_definition(record: &Record, unread: &[String]) -> bool {
-    let key = |name: &str| {
-        record.fields.get("function").and_then(|field| field.value.as_object()).map_or_else(
-            || record.fields.contains_key(name),
-            |function| function.contains_key(name) || record.fields.contains_key(name),
-        )
-    };
-    unread.iter().any(|key| key == "description") && key("parameters")
 }
 
 /// The object that arguments are: itself, its JSON text, or none.

@@ -78,7 +78,7 @@ impl Decoder for Named {
     }
 }
 
-/// A decoder whose doom is final: what was once told as doomed is never a move, whatever the whole text comes to.
+/// A decoder that stands by what it has reported: a doomed reply never becomes a move, whatever its whole text says.
 pub(super) struct Final {
     inner: Box<dyn Decoder>,
     doomed: bool,

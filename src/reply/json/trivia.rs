@@ -137,12 +137,14 @@ impl JsonReader {
             return Err(self.calculation(last.span));
         }
         let in_array = self.stack.last().is_some_and(Frame::is_array);
-        if says_left_out(body) || in_array && behind && says_more(body) {
+        let small: String = body.chars().take(400).collect::<String>().to_lowercase();
+        let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        if says_left_out(body, &words) || in_array && behind && (small.contains('等') || says_more(&words)) {
             return Err(self.elided(span));
         }
-        // One that has swallowed the rest of its line is told apart at the end of the text.
+        // The end of the text shows whether one has swallowed the rest of its line.
         let swallows = !whole.starts_with("/*") && whole.contains(['}', ']']) && !body.starts_with(['{', '[']);
-        if !swallows && (holds_a_member(body) || decides(body)) {
+        if !swallows && (holds_a_member(body) || words.iter().any(|word| DECIDING.contains(word))) {
             let message = "expected values alone: got a comment that may change them";
             let violation = self.violation(Code::UnexpectedToken, message, span);
             return Err(Box::new(violation.hint("write the values that you mean, without comments")));
@@ -187,18 +189,12 @@ const DECIDING: &[&str] = &[
     "whenever",
 ];
 
-/// Whether a comment may say when, how or whether something is meant.
-fn decides(comment: &str) -> bool {
-    let small = beginning(comment);
-    small.split(|c: char| !c.is_alphanumeric()).any(|word| DECIDING.contains(&word))
-}
-
 /// Whether a comment holds a member, an element or a whole value that is commented out.
 fn holds_a_member(comment: &str) -> bool {
     comment.starts_with(['{', '[', ',']) || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
 }
 
-/// Whether a comment behind a number goes on with a calculation: `7 // 2`.
+/// Whether a comment behind a number may be the rest of a calculation: `7 // 2`.
 fn begins_a_number(comment: &str) -> bool {
     comment.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '(' | '-' | '.'))
 }
@@ -226,17 +222,10 @@ const MORE: &[&str] = &[
 ];
 
 /// Whether a comment behind an element says that others were left out.
-fn says_more(comment: &str) -> bool {
-    let small = beginning(comment);
-    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let numbers = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let counted = words.windows(3).any(|three| matches!(three, [a, "of", b] if numbers(a) && numbers(b)));
-    counted || small.contains('等') || words.iter().any(|word| MORE.contains(word))
-}
-
-/// The beginning of a comment, in small letters.
-fn beginning(comment: &str) -> String {
-    comment.chars().take(400).collect::<String>().to_lowercase()
+fn says_more(words: &[&str]) -> bool {
+    let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let counted = words.windows(3).any(|three| matches!(three, [a, "of", b] if number(a) && number(b)));
+    counted || words.iter().any(|word| MORE.contains(word))
 }
 
 /// Words of comments that say that something was left out.
@@ -266,13 +255,11 @@ const LEFT_OUT_PHRASES: &[&str] = &[
 ];
 
 /// Whether a comment stands for content that was left out.
-fn says_left_out(comment: &str) -> bool {
+fn says_left_out(comment: &str, words: &[&str]) -> bool {
     if comment.starts_with("...") || comment.starts_with('…') || comment.ends_with("...") || comment.ends_with('…')
     {
         return true;
     }
-    let small = beginning(comment);
-    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let counted = words
         .windows(2)
         .any(|pair| matches!(pair, [count, "more" | "others"] if count.bytes().all(|byte| byte.is_ascii_digit())));
