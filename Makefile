@@ -107,8 +107,8 @@ test-shared: dev ## Try other people's replies, prompts and scripts in SHARED=..
 ifeq ($(wildcard $(SHARED)/conformance),)
 	@echo "$(SHARED) is not there: other people's replies, prompts and scripts are not tried"
 else
-	$(CARGO) test $(NO_PYTHON) $(LOCKED) --test reading --test sandbox -- --ignored
-	$(PY) -m pytest -n auto --dist loadfile -m shared tests/python/protocols tests/python/sandbox
+	$(CARGO) test --profile $(RUST_PROFILE) $(NO_PYTHON) $(LOCKED) --test reading --test sandbox -- --ignored
+	$(PY) -m pytest -n auto --dist worksteal -m shared tests/python/protocols tests/python/sandbox
 endif
 
 .PHONY: types

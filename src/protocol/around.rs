@@ -4,6 +4,7 @@
 //! another move, and where it shows that the move is quoted. Quoting styles make no difference: text that is refused in
 //! double quotes is refused in any others.
 
+mod conditions;
 mod enclosure;
 mod keys;
 mod pairs;
@@ -40,7 +41,7 @@ pub(crate) fn is_fragile<'r>(repairs: impl IntoIterator<Item = &'r Repair>) -> b
 }
 
 /// The pieces without the holes; both are in order.
-fn outside(pieces: &[Span], holes: &[Span]) -> Vec<Span> {
+pub(crate) fn outside(pieces: &[Span], holes: &[Span]) -> Vec<Span> {
     if holes.is_empty() {
         return pieces.to_vec();
     }
@@ -109,6 +110,9 @@ impl<'a> Around<'a> {
         notes: &RepairNotes,
         end: Option<&Tag>,
     ) -> Result<(), BoxedViolation> {
+        if pairs::in_shown_fence(self.raw.get(..self.place.start).unwrap_or("")) {
+            return Err(self.quoted(Span::at(self.place.start)));
+        }
         if self.is_blank() {
             return Ok(());
         }
@@ -128,6 +132,7 @@ impl<'a> Around<'a> {
             }
             if !matches!(outcome, Move::Finish { .. })
                 && let Some((place, key)) = keys::object_beside(self.raw, piece, self.narration)
+                    .or_else(|| conditions::find(self.raw, keys::without_lead(self.raw, piece)))
             {
                 return Err(self.part_outside(place, key));
             }

@@ -68,6 +68,8 @@ pub(crate) struct Checks {
     /// What is wrong with an object that has keys of the protocol and is none of its moves: it was published while it
     /// arrived, so that it can't be prose.
     pub(crate) misfit: Option<fn(&Record) -> BoxedViolation>,
+    /// Whether the first of these may stand before a move without being a part of it.
+    pub(crate) aside: Option<fn(&Record) -> bool>,
 }
 
 impl PayloadFinder {
@@ -170,7 +172,10 @@ impl PayloadFinder {
         let (mut records, repairs) = reader.into_records();
         let moves = records.iter().filter(|record| (self.kind.is)(record)).count();
         if moves == 0 {
-            if let (true, None, Some(misfit), Some(record)) = (meant, &self.first, self.checks.misfit, records.first())
+            let alone = records.len() == 1 && !in_array && self.other.is_none();
+            let misfit = self.checks.misfit.filter(|_| meant && self.first.is_none());
+            if let (Some(misfit), Some(record)) = (misfit, records.first())
+                && !(alone && self.checks.aside.is_some_and(|aside| aside(record)))
             {
                 self.fault = Some(misfit(record));
             } else if self.other.is_none() && !records.is_empty() {

@@ -202,6 +202,10 @@ impl FollowingText {
                     self.from += 1;
                 }
                 _ if c == ',' || c == '，' || quotes(c) => return self.member(after, copies),
+                // A program goes on with the value.
+                '.' | '(' if self.from == self.edge => return WhatFollows::Open,
+                // A comment, behind which a member may follow.
+                '/' | '#' if self.part <= Part::Closers => return WhatFollows::Open,
                 _ => return WhatFollows::Apart,
             }
         }
@@ -224,6 +228,8 @@ impl FollowingText {
         match member(after) {
             _ if value_is_due(after) => WhatFollows::Open,
             Some(_) => WhatFollows::Refused,
+            // Whatever follows a comma may show more of the move, on any line.
+            None if after.starts_with([',', '，']) => WhatFollows::Open,
             None if after.len() < LONGEST && !after.contains('\n') => WhatFollows::Open,
             None => WhatFollows::Apart,
         }
@@ -290,13 +296,28 @@ mod tests {
     fn what_follows() {
         let after =
             |rest: &str| FollowingText::fenced().look(&format!("```\n{{}}{rest}"), Span::new(4, 6), 6, Copies::NONE);
-        for rest in ["", " \n", "}", ",", ", \"a", "```", "\"a", "]", "{", "{\"b\": 2}"] {
+        for rest in [
+            "",
+            " \n",
+            "}",
+            ",",
+            ", \"a",
+            "```",
+            "\"a",
+            "]",
+            "{",
+            "{\"b\": 2}",
+            ",\nso",
+            ", and so\n",
+            " // x",
+            "} # so",
+        ] {
             assert_eq!(after(rest), WhatFollows::Open, "{rest}");
         }
         for rest in [", \"a\": 1", "}, {", "\"a\": 1", "\n```\n```json\n, \"b\": 1"] {
             assert_eq!(after(rest), WhatFollows::Refused, "{rest}");
         }
-        for rest in ["Observation", "\n{\"b\": 2}", "\nso", "```\nso", ", and so on\n"] {
+        for rest in ["Observation", "\n{\"b\": 2}", "\nso", "```\nso"] {
             assert_eq!(after(rest), WhatFollows::Apart, "{rest}");
         }
     }

@@ -161,15 +161,20 @@ const CONDITIONS: &[&str] = &[
     "failure",
     "if",
     "pending",
+    "status",
+    "success",
+    "successful",
     "unless",
     "until",
+    "wait",
     "when",
 ];
 
 /// What a key with this value may have carried beside a move that has an effect, or beside another one.
 pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
     if is_remark(key) {
-        return Carries::Nothing;
+        // A remark is said in words: an object in it may say how the move is meant, or be another one.
+        return if says_nothing_but_words(value) { Carries::Nothing } else { Carries::Arguments };
     }
     let words: Vec<String> = words(key);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
@@ -188,9 +193,26 @@ pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
     }
 }
 
+/// Whether a value has no parts with names.
+fn says_nothing_but_words(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => false,
+        Value::Array(items) => items.iter().all(says_nothing_but_words),
+        _ => true,
+    }
+}
+
 /// Whether a key says when, how or whether a move is meant, or names another one.
 pub(crate) fn is_condition(key: &str) -> bool {
     words(key).iter().any(|word| CONDITIONS.contains(&word.as_str()) || matches!(word.as_str(), "tool" | "function"))
+}
+
+/// Words of conditions that also say how something went.
+const REPORTS: &[&str] = &["error", "errors", "failed", "failure", "status", "success", "successful", "wait"];
+
+/// Whether a word outside a move says when, how or whether it is meant, and not how something went.
+pub(crate) fn is_condition_of_text(key: &str) -> bool {
+    words(key).iter().any(|word| CONDITIONS.contains(&word.as_str()) && !REPORTS.contains(&word.as_str()))
 }
 
 /// Whether a key names a remark beside a move.

@@ -22,7 +22,8 @@ const LOOKS: usize = 24;
 /// The reply, or the violation where its answer ends with a call of one of the tools.
 pub fn checked(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply {
     let answer = match &reply.outcome {
-        Ok(Move::Finish { value, .. }) if protocol.answers_in_text() => value.as_str(),
+        // Before an answer in a block of its own, the text is narration.
+        Ok(Move::Finish { value, .. }) if protocol.answers_in_text() => reply.narration.as_deref().or(value.as_str()),
         _ => None,
     };
     let Some(found) = answer.and_then(|answer| Some(find(answer, &Tools(tools))?.of(answer).to_owned())) else {

@@ -81,7 +81,8 @@ pub(super) fn calls(
     };
     if setup.protocol.references() {
         if start.version >= WHOLE_VALUES {
-            block.ids = Names::new(calls.iter().filter_map(|call| call.call_id.as_deref()));
+            let named = || calls.iter().filter_map(|call| Some((call.tool.as_str(), call.call_id.as_deref()?)));
+            block.ids = Names::new(named().map(|(_, id)| id)).of_tools(named());
         }
         block.later = calls.iter().filter_map(|call| Some((call.call_id.as_deref()?, call.tool_span))).collect();
     }

@@ -2,7 +2,7 @@
 //! `$1` is none: a price, or a group of a regular expression.
 
 use crate::reply::Value;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// One string argument that may be a reference.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,19 +26,32 @@ pub(super) fn mentions(arguments: &Value, numbers: bool) -> Vec<Mention<'_>> {
     found
 }
 
+/// Words that say that a result is meant.
+const RESULTS: [&str; 12] =
+    ["result", "results", "output", "outputs", "response", "value", "return", "ref", "of", "the", "from", "call"];
+/// Characters of a text that may be a reference and nothing else.
+const LONGEST: usize = 100;
+
 /// The names of the calls of a block, to find in text.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    names: HashSet<&'a str>,
+    ids: HashSet<&'a str>,
     /// The lengths of the names, the longest first.
     lengths: Vec<usize>,
+    /// The names of their tools, with theirs.
+    tools: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn new(names: impl Iterator<Item = &'a str>) -> Self {
         let names: HashSet<&str> = names.filter(|name| can_be_referred_to(name)).collect();
         let lengths: BTreeSet<usize> = names.iter().map(|name| name.len()).collect();
-        Self { names, lengths: lengths.into_iter().rev().collect() }
+        Self { ids: names, lengths: lengths.into_iter().rev().collect(), tools: HashMap::new() }
+    }
+
+    /// With the tool of each call, by which a model may refer to it: `{{search}}`.
+    pub(super) fn of_tools(self, tools: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        Self { tools: tools.collect(), ..self }
     }
 
     /// The first string in `arguments` that names one of them beside other text: `see $name`, `$name.field`, `${name}`.
@@ -46,7 +59,7 @@ impl<'a> Names<'a> {
     pub(super) fn inside_text(&self, arguments: &Value, known: impl Fn(&str) -> bool) -> Option<Mention<'a>> {
         let mut found = None;
         visit(arguments, &mut String::new(), &mut |text, pointer| {
-            let is_whole = || reference(text).is_some_and(|name| self.names.contains(name) || known(name));
+            let is_whole = || reference(text).is_some_and(|name| self.ids.contains(name) || known(name));
             if found.is_none() && !is_whole() {
                 let name = self.find(text).or_else(|| self.spelled(text));
                 found = name.map(|name| Mention { name, pointer: pointer.to_owned() });
@@ -55,20 +68,40 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// The one that `text` is nothing but, in another spelling: `{{call_1}}`, `<call_1>`, `$CALL_1`, `call_1.result`.
+    /// The one that `text` is nothing but, in another spelling: `{{call_1}}`, `<call_1>`, `$CALL_1`, `call_1.result`,
+    /// `result of call_1`.
     fn spelled(&self, text: &str) -> Option<&'a str> {
-        let marks = |c: char| matches!(c, '$' | '＄' | '{' | '}' | '<' | '>' | '(' | ')' | '%' | ' ');
-        let inside = text.trim_matches(marks);
-        let word = inside.find(['.', '[', ' ']).map_or(inside, |end| inside.get(..end).unwrap_or(inside));
-        let (marked, path) = (text.starts_with(['$', '＄', '{', '<', '%']), word.len() < inside.len());
-        if text.starts_with("$$") || text.starts_with("$ ") || inside.contains(char::is_whitespace) || word.is_empty() {
+        if text.len() > LONGEST || text.starts_with("$$") || text.starts_with("$ ") {
             return None;
         }
+        let marked = text.starts_with(['$', '＄', '{', '<', '%', '@', '[', '#']);
+        let of_call = |word: &str| {
+            let known = self.ids.get(word).copied();
+            known.or_else(|| self.ids.get(word.to_ascii_lowercase().as_str()).copied())
+        };
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').collect();
+        let mut words = words.into_iter().filter(|word| !word.is_empty());
+        let mut first = words.next()?;
+        let mut path = text.ends_with(|c: char| !c.is_alphanumeric() && c != '_');
+        for word in words {
+            let lead = RESULTS.contains(&first.to_ascii_lowercase().as_str());
+            // `<one two>` is a text; `one.two` and `one[0]` are parts of a result.
+            if !lead && text.contains(char::is_whitespace) && !RESULTS.contains(&word.to_ascii_lowercase().as_str()) {
+                return None;
+            }
+            path = true;
+            if lead {
+                first = word;
+            }
+        }
+        let plain = RESULTS.iter().find_map(|end| first.strip_suffix(end)?.strip_suffix('_')).unwrap_or(first);
+        let short = plain.len() < first.len();
         // Without a mark, only a name that says so is no text of its own.
-        if !(marked || is_id_of_a_call(word) && (path || word == text)) {
-            return None;
-        }
-        self.names.get(word).or_else(|| self.names.get(word.to_ascii_lowercase().as_str())).copied()
+        let named = [first, plain].into_iter().find_map(|word| {
+            let certain = is_id_of_a_call(&word.to_ascii_lowercase()) && (path || short || word == text);
+            of_call(word).filter(|_| marked || certain)
+        });
+        named.or_else(|| self.tools.get(plain).copied().filter(|_| marked && !text.starts_with(['[', '#', '@'])))
     }
 
     /// The first of them that follows a `$` in `text` as a whole word.
@@ -83,7 +116,7 @@ impl<'a> Names<'a> {
             let named = |length: &usize| {
                 let (name, next) = written.split_at_checked(*length)?;
                 let is_word = !next.starts_with(|next: char| next.is_alphanumeric() || next == '_');
-                self.names.get(name).filter(|_| is_word).copied()
+                self.ids.get(name).filter(|_| is_word).copied()
             };
             if let Some(name) = self.lengths.iter().find_map(named) {
                 return Some(name);
@@ -178,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_name_beside_other_text_is_found() {
-        let calls = Names::new(["one", "two", "a b", "a", "call_1"].into_iter());
+        let calls =
+            Names::new(["one", "two", "a b", "a", "call_1"].into_iter()).of_tools([("find", "one")].into_iter());
         let known = |name: &str| name == "one-earlier";
         for text in [
             "see $one",
@@ -203,11 +237,29 @@ mod tests {
             "call_1.result",
             "{{call_1.result}}",
             "<call_1[0]>",
+            "@call_1",
+            "[call_1]",
+            "[[call_1]]",
+            "<result of call_1>",
+            "$results.call_1",
+            "$call_1_result",
+            "ref:call_1",
+            "{{ result.call_1 }}",
+            "CALL_1",
+            "{{find}}",
+            "$find",
         ] {
             let arguments = serde_json::json!({"list": [{"text": text}]});
             let found = calls.inside_text(&value(&arguments.to_string()), known).map(|found| found.pointer);
             assert_eq!(found.as_deref(), Some("/list/0/text"), "{text}");
         }
+    }
+
+    #[test]
+    fn other_text_names_no_call() {
+        let calls =
+            Names::new(["one", "two", "a b", "a", "call_1"].into_iter()).of_tools([("find", "one")].into_iter());
+        let known = |name: &str| name == "one-earlier";
         for text in [
             "$one",
             "$$one",
@@ -225,6 +277,10 @@ mod tests {
             "<one two>",
             "call_2",
             "$$(one)",
+            "find",
+            "[find]",
+            "the result",
+            "see call_1 there",
         ] {
             let arguments = serde_json::json!({"text": text});
             assert_eq!(calls.inside_text(&value(&arguments.to_string()), known), None, "{text}");

@@ -38,8 +38,11 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
     let (left, right) = (joined(raw, before), joined(raw, after));
     for place in places {
         let line = (line_before(raw, *place, before), line_after(raw, *place, after));
-        let is_quoted =
-            in_sentence(&line, &left, &right) || in_quotation(raw, *place) || in_quotes(&line, &left, &right);
+        let is_quoted = in_sentence(&line, &left, &right)
+            || in_quotation(raw, *place)
+            || in_quotes(&line, &left, &right)
+            || in_code(raw, *place)
+            || pairs::in_shown_fence(raw.get(..place.start).unwrap_or(""));
         if is_quoted {
             return Some(around(raw, *place));
         }
@@ -117,6 +120,31 @@ fn around(raw: &str, place: Span) -> Span {
 /// A line of a quotation of Markdown.
 fn in_quotation(raw: &str, place: Span) -> bool {
     around(raw, place).of(raw).trim_start().starts_with(['>', '＞'])
+}
+
+/// Marks of comments, of differences and of denial that a line may begin with.
+const LINE_MARKS: [&str; 9] = ["//", "#", "--", "%", ";", "!", "~", "&&", "||"];
+/// Signs that say no, and boxes that nobody has ticked.
+const DENIALS: [&str; 6] = ["[ ]", "☐", "❌", "✗", "🚫", "⛔"];
+
+/// The move is a comment, a line of a difference or a part of a program by what stands next to it on its line.
+fn in_code(raw: &str, place: Span) -> bool {
+    let written = around(raw, place).of(raw);
+    let left = strip_marks(written);
+    let said = left.trim();
+    // With a blank behind it, it begins an item of a list.
+    let difference = matches!(said, "-" | "+") && !left.ends_with(char::is_whitespace);
+    let marked = |mark: &str| {
+        let only = said.trim_end_matches(mark).is_empty() && !said.is_empty();
+        only || mark.len() == 2 && mark != "--" && said.ends_with(mark)
+    };
+    let after = raw.get(place.end..).unwrap_or("");
+    let rest = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    difference
+        || LINE_MARKS.iter().any(|mark| marked(mark))
+        || DENIALS.iter().any(|sign| said.ends_with(sign))
+        || rest
+        || after.starts_with('(')
 }
 
 /// A quote that opens before the move and closes behind it.
@@ -206,6 +234,8 @@ fn in_brackets(left: &str, right: &str) -> bool {
 struct Mark<'a> {
     name: &'a str,
     closes: bool,
+    /// It holds nothing but its name.
+    bare: bool,
 }
 
 /// The marks of a text that are no control tokens.
@@ -234,7 +264,7 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
             && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ':' | '.' | '!' | '|'));
         // In square brackets a lower-case word is a link or a reference.
         if is_word && (!rest.starts_with('[') || closes || !word.contains(char::is_lowercase) && word.len() > 2) {
-            found.push(Mark { name: word, closes });
+            found.push(Mark { name: word, closes, bare: word.len() == name.len() });
         }
         at += first;
     }
@@ -243,7 +273,7 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
 
 /// A mark that opens before the move, and one behind it that may close it.
 fn in_marks(left: &str, right: &str) -> bool {
-    if ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) {
+    if ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) || shows(left) {
         return true;
     }
     let behind = marks(right);
@@ -258,7 +288,9 @@ fn in_marks(left: &str, right: &str) -> bool {
         return true;
     }
     let mut open: HashMap<String, usize> = HashMap::new();
-    for mark in marks(left) {
+    let before = marks(left);
+    let attributes = before.iter().any(|mark| !mark.bare);
+    for mark in before {
         let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
         *count = if mark.closes { count.saturating_sub(1) } else { *count + 1 };
     }
@@ -268,8 +300,17 @@ fn in_marks(left: &str, right: &str) -> bool {
     }
     // A tag around the whole reply is a wrapper, and says nothing.
     let wrapper = |name: &String| WRAPPERS.contains(&name.as_str());
-    let bare = |text: &str| !strip_marks(text).contains(char::is_alphanumeric);
-    !(open.keys().all(wrapper) && bare(left) && bare(right))
+    let bare = |text: &str| !strip_marks(text).contains(|c: char| c.is_alphanumeric() || c == '>');
+    !(open.keys().all(wrapper) && !attributes && bare(left) && bare(right))
+}
+
+/// Names of tags whose text is shown, whether or not they are closed.
+const SHOWING: [&str; 4] = ["example", "sample", "draft", "rehearsal"];
+
+/// Whether a tag is open that shows something.
+fn shows(left: &str) -> bool {
+    let is_one = |mark: &Mark<'_>| SHOWING.iter().any(|name| mark.name.eq_ignore_ascii_case(name));
+    marks(left).into_iter().rfind(is_one).is_some_and(|mark| !mark.closes)
 }
 
 /// Names of control tokens that chat templates put around every reply.
@@ -385,6 +426,16 @@ mod tests {
             "repr(\n  '<M>\n')",
             "[thinking]\n<M>\n[/thinking]\nHi",
             "<thi\u{200b}nk>\n<M>\n</thi\u{200b}nk>\nHi",
+            "// <M>",
+            "# <M>",
+            "-<M>",
+            "- [ ] <M>",
+            "false && <M>",
+            "<M>.run()",
+            "```example\n<M>\n```",
+            "<example>\n<M>",
+            "> <tool_call>\n<M>\n</tool_call>",
+            "<tool_call status=\"cancelled\"><M></tool_call>",
         ] {
             assert!(shown(text), "{text}");
         }
@@ -404,6 +455,10 @@ mod tests {
             "<b>so</b>\n<M>\n<i>x</i>",
             "a 5\" disk\n<M>\na 3\" disk",
             "<|x|>assistant<M><|y|> a",
+            "- <M>",
+            "<M>.",
+            "## Call\n<M>",
+            "<example>a</example>\n<M>",
         ] {
             assert!(!shown(text), "{text}");
         }

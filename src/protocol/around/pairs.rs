@@ -4,7 +4,20 @@
 use std::collections::HashSet;
 
 /// What opens, and what may close it: comments, verbatim text.
-const PAIRS: [(&str, &[&str]); 3] = [("/*", &["*/"]), ("\\begin{", &["\\end{"]), ("<!--", &["-->", "-- >"])];
+const PAIRS: [(&str, &[&str]); 8] = [
+    ("/*", &["*/"]),
+    ("\\begin{", &["\\end{"]),
+    ("<!--", &["-->", "-- >"]),
+    ("#if", &["#endif"]),
+    ("#|", &["|#"]),
+    ("\\iffalse", &["\\fi"]),
+    ("{{#", &["{{/"]),
+    ("...", &["...done thinking"]),
+];
+/// Tags of templates, each of which is closed on its own side.
+const TEMPLATES: [&str; 3] = ["{%", "<?", "<%"];
+/// Words of a fence whose text is changed, or is none of the model's own.
+const SHOWN: [&str; 8] = ["diff", "patch", "example", "examples", "sample", "draft", "wrong", "incorrect"];
 /// Signs of which two or more in a row stand on both sides of what they mark: `~~`, `||`.
 const SIGNS: [char; 8] = ['~', '|', '$', '^', '%', '+', ':', '!'];
 /// Words of lines that say where something begins, and where it ends.
@@ -19,14 +32,20 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
         let closes = |text: &str| closing.iter().any(|closing| text.contains(closing));
         left.rfind(opening).and_then(|at| left.get(at..)).is_some_and(|rest| !closes(rest)) && closes(right)
     };
-    // A tag of a template is closed on its own side.
-    let in_template = || left.contains("{%") && right.contains("{%");
+    let in_template = |tag: &str| left.contains(tag) && right.contains(tag);
     PAIRS.iter().any(in_pair)
-        || in_template()
+        || TEMPLATES.iter().any(|tag| in_template(tag))
+        || in_branch(left, right)
         || in_signs(left, right)
         || in_lines(left, right)
         || in_document(left, right)
         || in_difference(left)
+}
+
+/// `if ok; then` on a line before the move, and `fi` on one behind it.
+fn in_branch(left: &str, right: &str) -> bool {
+    let begins = |line: &str| line.trim_start().starts_with("if ") && line.trim_end().ends_with("then");
+    left.lines().any(begins) && right.lines().any(|line| matches!(line.trim(), "fi" | "end" | "end if"))
 }
 
 /// The same signs on both sides, next to the move.
@@ -73,17 +92,29 @@ fn in_document(left: &str, right: &str) -> bool {
     !word.is_empty() && right.lines().any(|line| line.trim() == word)
 }
 
-/// A fence that shows differences is open: its lines are added, or taken away.
+/// A fence is open that shows something: differences, whose lines are added or taken away, or an example.
 fn in_difference(left: &str) -> bool {
     let mut open = None;
     for line in left.lines() {
         let line = line.trim_start();
         let word = line.trim_start_matches(['`', '~']);
         if line.len() - word.len() >= 3 {
-            open = if open.is_some() { None } else { Some(word.trim()) };
+            open = if open.is_some() { None } else { Some(word) };
         }
     }
-    open.is_some_and(|word| word.eq_ignore_ascii_case("diff") || word.eq_ignore_ascii_case("patch"))
+    open.is_some_and(is_shown)
+}
+
+/// Whether the words behind the marks of a fence say that its text is shown.
+fn is_shown(words: &str) -> bool {
+    words.split(|c: char| !c.is_alphanumeric()).any(|word| SHOWN.iter().any(|shown| word.eq_ignore_ascii_case(shown)))
+}
+
+/// Whether the line before this place opens a fence that shows something.
+pub(super) fn in_shown_fence(before: &str) -> bool {
+    let line = before.trim_end().rsplit('\n').next().unwrap_or("").trim_start();
+    let words = line.trim_start_matches(['`', '~']);
+    line.len() - words.len() >= 3 && is_shown(words)
 }
 
 #[cfg(test)]
@@ -103,6 +134,12 @@ mod tests {
             ("cat <<'EOF' > call.json\n", "\nEOF"),
             ("```diff\n-", "\n```"),
             ("#region x\n", "\n#endregion x"),
+            ("#if 0\n", "\n#endif"),
+            ("<?php if ($ok): ?>\n", "\n<?php endif; ?>"),
+            ("{{#if ok}}\n", "\n{{/if}}"),
+            ("if ok; then\n", "\nfi"),
+            ("Thinking...\n", "\n...done thinking.\nNo."),
+            ("```json title=\"example\"\n", "\n```"),
         ] {
             assert!(enclose(left, right), "{left}…{right}");
         }

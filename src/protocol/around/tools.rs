@@ -2,8 +2,8 @@
 
 use super::keys;
 use crate::protocol::untagged_call::NAMESPACES;
-use crate::protocol::{Move, Protocol, Reply, violations};
-use crate::reply::{BoxedViolation, Code, Span, Violation};
+use crate::protocol::{Move, Protocol, Reply, ToolCall, violations};
+use crate::reply::{BoxedViolation, Code, RepairCode, Span, Value, Violation};
 use crate::tool::ToolSet;
 use std::collections::HashSet;
 
@@ -19,7 +19,8 @@ struct CalledTool<'a> {
 /// The reply, or its violation where the text around its calls may be a part of them or another call of these tools.
 pub(crate) fn judged(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply {
     let Ok(Move::Call { calls }) = &reply.outcome else { return reply };
-    if reply.around.is_empty() {
+    let closed = reply.repairs.iter().any(|repair| repair.code == RepairCode::ClosedBrackets);
+    if reply.around.is_empty() && !closed {
         return reply;
     }
     let found: Vec<_> = calls.iter().map(|call| (call.span, tools.find(&call.tool, protocol.routes()))).collect();
@@ -30,10 +31,39 @@ pub(crate) fn judged(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> 
             Some(CalledTool { place: *place, parameters: properties.keys().map(String::as_str).collect() })
         })
         .collect();
+    if closed && let Some((call, key)) = one_too_deep(calls, &called) {
+        let message = format!("expected '}}' before the end of the reply: '{key}' may belong inside or outside of it");
+        let violation = Violation::new(Code::UnbalancedBrackets, message)
+            .at(call)
+            .hint("close every bracket where its object ends");
+        return reply.refused(violation);
+    }
     let names: HashSet<&str> = tools.names().collect();
     match judge(&reply.raw, &reply.around, &called, &names, &protocol.call_form()) {
         Ok(()) => reply,
         Err(violation) => reply.refused(*violation),
+    }
+}
+
+/// An argument that stands in another one, where a closing bracket is missing: it may have been meant beside it.
+fn one_too_deep<'a>(calls: &'a [ToolCall], called: &[CalledTool<'_>]) -> Option<(Span, &'a str)> {
+    calls.iter().find_map(|call| {
+        let tool = called.iter().find(|tool| tool.place == call.span)?;
+        let given = call.arguments.as_object()?;
+        let missing = |key: &str| tool.parameters.contains(&key) && !given.contains_key(key);
+        Some((call.span, in_last_value(given.values().last()?, &missing)?))
+    })
+}
+
+/// The first key of a kind in a value, or in what it ends with.
+fn in_last_value<'a>(value: &'a Value, wanted: &impl Fn(&str) -> bool) -> Option<&'a str> {
+    match value {
+        Value::Object(object) => object
+            .keys()
+            .find(|key| wanted(key))
+            .or_else(|| object.values().last().and_then(|last| in_last_value(last, wanted))),
+        Value::Array(items) => items.last().and_then(|last| in_last_value(last, wanted)),
+        _ => None,
     }
 }
 
@@ -81,22 +111,54 @@ fn in_words(raw: &str, piece: Span, tools: &HashSet<&str>) -> Option<Span> {
         let said = line.trim().trim_matches(MARKS);
         let labelled = said.split_once([':', '=']).is_some_and(|(label, value)| {
             let label = label.trim_matches(MARKS).to_ascii_lowercase();
-            LABELS.contains(&label.as_str()) && tools.contains(&value.trim_matches(MARKS))
+            let value = value.trim_matches(MARKS);
+            LABELS.contains(&label.as_str()) && tools.contains(&value) || label == "final answer" && !value.is_empty()
         });
-        let said = said.trim_start_matches(['[', ' ']);
+        let said = without_lead_in(said, tools);
         let called = said.split_once('(').is_some_and(|(name, rest)| {
             let (arguments, behind) = rest.split_once(')').unwrap_or((rest, ""));
-            // `search (call_1): found` is what a result looks like.
+            // `search (call_1): found` is what a result looks like; `search() finds it` is prose.
             let result = behind.starts_with(':');
-            tools.contains(&name.trim_end()) && !arguments.trim().is_empty() && !result
+            let alone = !behind.contains(char::is_alphanumeric);
+            tools.contains(&name.trim_end()) && (alone || !arguments.trim().is_empty()) && !result
         });
-        let headed = said.split_once('{').is_some_and(|(name, _)| tools.contains(&name.trim_end()));
-        if labelled || called || headed {
+        let headed = said.split_once(['{', '[']).is_some_and(|(name, _)| {
+            let name = name.trim_end();
+            let routed = METHODS.iter().find_map(|method| name.strip_prefix(method));
+            tools.contains(name) || routed.is_some_and(|name| tools.contains(name))
+        });
+        let listed = || {
+            let inside = line.trim().strip_prefix('[').map_or("", str::trim_start);
+            let name = inside.strip_prefix(['"', '\'']).and_then(|rest| rest.split_once(['"', '\'']));
+            name.is_some_and(|(name, rest)| tools.contains(name) && rest.trim_start().starts_with(','))
+        };
+        if labelled || called || headed || listed() {
             return Some(place);
         }
     }
     None
 }
+
+/// What may stand before a call in a program or in a list, as long as no other word does: `1. `, `r = `, `await `, `print(`.
+fn without_lead_in<'t>(line: &'t str, tools: &HashSet<&str>) -> &'t str {
+    let mut said = line;
+    for _ in 0..LEAD_INS {
+        let marks = said.trim_start_matches(|c: char| !keys::is_name(c) && !keys::is_quote(c));
+        let length = marks.find(|c: char| !keys::is_name(c)).unwrap_or(marks.len());
+        let (word, rest) = marks.split_at(length);
+        let number = word.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with(['.', ')']);
+        let assigned = rest.trim_start().starts_with('=') && !rest.trim_start().starts_with("==");
+        let passed = rest.starts_with('(') || matches!(word, "await" | "return" | "yield" | "let" | "const" | "var");
+        if word.is_empty() || tools.contains(word) || !(number || assigned || passed) {
+            return marks;
+        }
+        said = rest;
+    }
+    said
+}
+
+/// How many such beginnings are passed.
+const LEAD_INS: usize = 5;
 
 /// Keys of a call's name, in JSON and in tags.
 const NAMES: [&str; 12] = [
@@ -191,6 +253,15 @@ mod tests {
             "- drop_table(1) now",
             "[search(q=1)]",
             "search {\"q\": 1}",
+            "search()",
+            "[search()]",
+            "r = search(\"x\")",
+            "print(search(q='x'))",
+            "x = await search(1);",
+            "1. drop_table(1)",
+            "[\"search\", {\"q\": 1}]",
+            "search[x]",
+            "Final Answer: done",
         ] {
             assert!(calls(text), "{text}");
         }
@@ -201,6 +272,11 @@ mod tests {
             "Action: none",
             "the tool: a search",
             "search (call_1): found",
+            "search() finds it",
+            "print(1)",
+            "Final answer:",
+            "[\"search\"]",
+            "a = b (so)",
         ] {
             assert!(!calls(text), "{text}");
         }

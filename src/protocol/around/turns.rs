@@ -43,7 +43,7 @@ pub(super) fn is_of_another(left: &str) -> bool {
             line_begins = true;
             continue;
         }
-        if line_begins && let Some(named) = labelled(rest) {
+        if line_begins && let Some(named) = labelled(rest).or_else(|| headed(rest)) {
             other = named;
         }
         let c = rest.chars().next().unwrap_or(' ');
@@ -53,9 +53,12 @@ pub(super) fn is_of_another(left: &str) -> bool {
     other
 }
 
-/// The word that a text begins with, if it is all of its line, or of what stands before the next token.
+/// The word that a text begins with, if it is all of its line, or of what stands before the next token. What a slash or
+/// an underscore joins to it says more of the same turn: `tool/search`, `tool_response`.
 fn word_alone(text: &str) -> &str {
     let (word, rest) = text.split_at(text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len()));
+    let joined = if rest.starts_with(['/', '_']) { rest.find([' ', '\n', '<']).unwrap_or(rest.len()) } else { 0 };
+    let rest = rest.get(joined..).unwrap_or("");
     if rest.trim_start_matches([' ', '\t', '\r']).starts_with(['\n', '<']) || rest.trim().is_empty() {
         word
     } else {
@@ -72,6 +75,45 @@ fn role(word: &str) -> Option<bool> {
     OWN.contains(&word.as_str()).then_some(false)
 }
 
+/// Roles that stand alone on a line, as a heading or where the tokens around them are lost.
+const ALONE: [&str; 6] = ["user", "human", "system", "tool", "ipython", "customer"];
+/// Headings and labels of the model's own.
+const SECTIONS: [&str; 5] = ["thought", "action", "final answer", "answer", "tool call"];
+/// What the program writes before results, in small letters.
+const HEADINGS: [&str; 2] = ["tool_execution_result", "result of ticket"];
+
+/// Whose turn a line begins that holds a role and marks, and no other word: `### User`, `[user]`, `]~b]user`, `user`.
+fn headed(rest: &str) -> Option<bool> {
+    let line = rest.lines().next().unwrap_or("").trim();
+    let small = line.to_lowercase();
+    if HEADINGS.iter().any(|heading| small.starts_with(heading)) {
+        return Some(true);
+    }
+    // A list of roles is prose.
+    if line.starts_with(['-', '*', '+']) && !line.starts_with("**")
+        || line.contains(char::is_whitespace) && !last_word_only(line)
+    {
+        return None;
+    }
+    let named = small.trim_matches(|c: char| !c.is_alphanumeric());
+    let word = named.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
+    // Of a mark with several words the last one counts, if a sign of markup stands before it.
+    let marked =
+        named.len() == word.len() || small.starts_with(['<', '[', ']', '‹', '{', '|']) && named.len() <= LONGEST_MARK;
+    if marked && ALONE.contains(&word) {
+        return Some(true);
+    }
+    (named.len() == word.len() && OWN.contains(&word) || SECTIONS.contains(&named)).then_some(false)
+}
+
+/// The longest mark with a role in it.
+const LONGEST_MARK: usize = 40;
+
+/// Whether blanks stand only between the marks of a heading and its word.
+fn last_word_only(line: &str) -> bool {
+    line.split_whitespace().filter(|part| part.contains(char::is_alphanumeric)).count() == 1
+}
+
 fn without_marks(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c))
 }
@@ -86,10 +128,22 @@ fn labelled(rest: &str) -> Option<bool> {
         // The move itself is labelled so.
         return (last && without_marks(behind).is_empty()).then_some(true);
     }
-    if matches!(label.as_str(), "thought" | "action" | "final answer" | "answer") {
+    if SECTIONS.contains(&label.as_str()) {
         return Some(false);
     }
-    role(&label)
+    role(&label).or_else(|| named_speaker(line.split_once([':', '：'])?.0))
+}
+
+/// The role that ends a label of a few names: `GPT4 Correct User`, `[Round 0] USER`.
+fn named_speaker(label: &str) -> Option<bool> {
+    let words: Vec<&str> = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let named = |word: &&str| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+    let last = words.last().filter(|_| (2..=4).contains(&words.len()) && words.iter().all(named))?;
+    let small = last.to_lowercase();
+    if ALONE.contains(&small.as_str()) {
+        return Some(true);
+    }
+    OWN.contains(&small.as_str()).then_some(false)
 }
 
 #[cfg(test)]
@@ -110,6 +164,19 @@ mod tests {
             "### Instruction:\n",
             "<|start_header_id|>user<|end_header_id|>\n\n",
             "assistant\nhi<|im_end|>\n<|im_start|>tool\n",
+            "TOOL_EXECUTION_RESULT\nnow (c1): ",
+            "Result of ticket T1:\n",
+            "]~b]user\n",
+            "[|user|]\n",
+            "<extra_id_1>User\n",
+            "<|start_of_role|>tool_response<|end_of_role|>",
+            "<|im_start|>tool/function_call\n",
+            "<|im_start|>user/to=x\n",
+            "user\n",
+            "### User\n",
+            "[user]\n",
+            "GPT4 Correct User: ",
+            "[Round 0] USER: ",
         ] {
             assert!(is_of_another(text), "{text}");
         }
@@ -124,6 +191,12 @@ mod tests {
             "Result: 3 rows.\n",
             "<|user|>hi<|assistant|>",
             "I ask the user\n",
+            "Roles:\n- user\n- admin\n",
+            "The user\n",
+            "### Observation\nIt is there.\n",
+            "### User\nhi\n### Assistant\n",
+            "user\nhi\nassistant\n",
+            "I see current_user\n",
         ] {
             assert!(!is_of_another(text), "{text}");
         }

@@ -6,6 +6,9 @@ mod block;
 mod fenced;
 
 use super::read::{NO_REASONING, ToolTags};
+use crate::protocol::around::Around;
+use crate::protocol::reasoning::gaps;
+use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
@@ -51,6 +54,7 @@ pub(super) fn decoder(
         buffer: Buffer::default(),
         envelope: Envelope::new(own, NO_REASONING, options.think_prefilled).reasoning(reasoning),
         fed: 0,
+        reasoning: Vec::new(),
         state: State::Text,
         fault: None,
     })
@@ -65,6 +69,8 @@ struct TypedDecoder {
     envelope: Envelope,
     /// Bytes of the text that the plain decoder has.
     fed: usize,
+    /// The reasoning before the answer block.
+    reasoning: Vec<Span>,
     state: State,
     fault: Option<BoxedViolation>,
 }
@@ -100,7 +106,7 @@ impl Decoder for TypedDecoder {
     fn finish(mut self: Box<Self>, reason: FinishReason) -> Reply {
         self.buffer.close();
         self.advance(true, &mut Vec::new());
-        let Self { mut plain, options, returns, buffer, envelope, state, fault, .. } = *self;
+        let Self { mut plain, options, returns, buffer, envelope, reasoning, state, fault, .. } = *self;
         let raw = buffer.into_text();
         let expected = form(&returns);
         let answered = matches!(state, State::Answer(_));
@@ -119,7 +125,13 @@ impl Decoder for TypedDecoder {
                 reply.repairs.extend(repairs);
                 Move::Finish { value: checked.value, success: None, coerced: checked.coerced }
             }),
-            (State::Answer(block), None) => answer(&mut reply, *block, before.outcome, &options, reason),
+            (State::Answer(block), None) => {
+                let mut holes: Vec<Span> = reasoning.into_iter().chain(code).collect();
+                holes.sort_by_key(|hole| hole.start);
+                let text = gaps(0, block.tag().start, &holes);
+                answer(&mut reply, *block, before.outcome, &options, reason)
+                    .and_then(|moved| meant(&reply.raw, text, &moved, &options).map(|()| moved))
+            }
             (State::Text | State::Tools, None) => match before.outcome {
                 Ok(Move::Finish { .. }) => Err(Box::new(without_block(&expected).at(Span::new(0, reply.raw.len())))),
                 Ok(moved) => {
@@ -175,6 +187,7 @@ impl TypedDecoder {
                     let block = Block::new(self.options, self.returns.clone(), span, exact);
                     self.state = State::Answer(Box::new(block));
                 }
+                Some(Mark::Reasoning { whole, .. }) => self.reasoning.push(whole),
                 Some(_) => {}
             }
         }
@@ -212,6 +225,13 @@ fn answer(
     let answer = block.into_answer(&reply.raw, options, reason)?;
     reply.repairs.extend(answer.repairs);
     Ok(Move::Finish { value: answer.checked.value, success: None, coerced: answer.checked.coerced })
+}
+
+/// Whether the text before an answer leaves it meant as such.
+fn meant(raw: &str, before: Vec<Span>, moved: &Move, options: &ReadOptions) -> Result<(), BoxedViolation> {
+    let start = before.last().map_or(0, |piece| piece.end);
+    let notes = RepairNotes::new(options.repairs);
+    Around::new(raw, Span::new(start, raw.len()), before, Vec::new()).check(&[], moved, &notes, None)
 }
 
 /// Whether nothing but calls stands in a reply with calls.

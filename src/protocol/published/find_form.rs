@@ -72,7 +72,7 @@ impl Finder {
                 let begins = self.reasoning.last().is_some_and(|block| block.end == mark.span.start);
                 match counts(text, mark, begins, end) {
                     None => return mark.span.start,
-                    Some(counts) => self.found = Some(mark).filter(|_| counts && !is_displayed(text, mark.span.start)),
+                    Some(counts) => self.found = Some(mark).filter(|_| counts && !is_displayed(text, mark)),
                 }
                 self.pending = None;
             }
@@ -92,8 +92,19 @@ impl Finder {
     }
 }
 
-/// Whether a mark is only shown: in a quotation, in `<pre>`. What stands far above is not looked at, once for each mark.
-fn is_displayed(text: &str, at: usize) -> bool {
+/// Whether a mark is only shown: in a quotation, in `<pre>`, or deep in a line as code, where its values would be other
+/// ones. What stands far above is not looked at, once for each mark.
+fn is_displayed(text: &str, mark: Mark) -> bool {
+    let at = mark.span.start;
+    let before = text.get(..at).unwrap_or("");
+    let line = before.trim_end_matches([' ', '\t']);
+    let deep = before.len() - line.len() >= 4 || before.ends_with('\t');
+    if deep && mark.row.form == Form::Function && (line.is_empty() || line.ends_with('\n')) {
+        return true;
+    }
+    // Calls in this form may stand between tags of another one, and are shown where these are.
+    let outer = line.trim_end().strip_suffix("<tool_call>").filter(|_| mark.row.form == Form::Function);
+    let at = outer.map_or(at, str::len);
     let mut from = at.saturating_sub(LOOK_BACK);
     while !text.is_char_boundary(from) {
         from += 1;

@@ -29,11 +29,13 @@ const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 /// A decoder of one react reply.
 pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Option<&AnswerType>) -> Box<dyn Decoder> {
     let mut finder = PayloadFinder::new(&object::PAYLOAD, &options, Arc::default());
-    finder.checks.misfit = Some(if options.repairs == RepairPolicy::Strict {
+    let strict = options.repairs == RepairPolicy::Strict;
+    finder.checks.misfit = Some(if strict {
         |record| object::misfit(record, RepairPolicy::Strict)
     } else {
         |record| object::misfit(record, RepairPolicy::Default)
     });
+    finder.checks.aside = (!strict).then_some(object::is_thought);
     Box::new(ReactDecoder {
         options,
         buffer: Buffer::default(),
@@ -143,6 +145,16 @@ impl ReactDecoder {
                     self.fields.poll(text, reader, 0, &mut |key, piece| writer.write(key, &piece, deltas));
                 }
                 let Some(position) = resumed else { return };
+                if self.finder.first.is_none() {
+                    if let Some(apart) = self.finder.other.as_ref().filter(|other| object::is_thought(other))
+                        && apart.span.end == position
+                    {
+                        let writer = &mut self.writer;
+                        self.fields.record(text, apart, &mut |key, piece| writer.write(key, &piece, deltas));
+                    }
+                    // What is published next belongs to another object.
+                    self.fields = FieldStream::new(&self.options);
+                }
                 if self.object.is_none()
                     && let Some(found) = &self.finder.first
                 {
@@ -194,7 +206,7 @@ impl ReactDecoder {
         if let Some(second) = self.finder.second {
             return Err(violations::several(found.record.span, second, self.form()));
         }
-        let object = object.map_err(|fault| violations::mention_truncation(fault, reason, self.form()))?;
+        let mut object = object.map_err(|fault| violations::mention_truncation(fault, reason, self.form()))?;
         if following_text::in_quotes(raw, found.root) {
             return Err(violations::mention_truncation(following_text::quoted(found.root), reason, self.form()));
         }
@@ -203,7 +215,14 @@ impl ReactDecoder {
             let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
             notes.note(code, *block)?;
         }
-        let before = gaps(0, found.root.start, &self.reasoning.spans());
+        let mut before = gaps(0, found.root.start, &self.reasoning.spans());
+        // A thought in an object of its own is no text around the move that has none.
+        if let Some(apart) =
+            self.finder.other.as_ref().filter(|other| object.thought.is_none() && object::is_thought(other))
+        {
+            object.thought = apart.fields.get("thought").and_then(|field| field.value.as_str()).map(str::to_owned);
+            before = around::outside(&before, &[apart.span]);
+        }
         let fenced = leading(raw, &before, notes)?;
         notes.extend(found.repairs.iter().cloned());
         notes.extend(object.repairs.iter().cloned());

@@ -362,6 +362,10 @@ impl JsonReader {
         let unit = match hex(rest) {
             Hex::Unit(unit) => unit,
             Hex::Partial => return Ok(false),
+            // The escape of other languages, which is never meant as text.
+            Hex::No if rest.starts_with("\\u{") => {
+                return Err(self.ambiguous(Span::new(self.position, self.position + 3), None));
+            }
             Hex::No => {
                 self.not_an_escape(Span::new(self.position, self.position + 2))?;
                 return Ok(true);

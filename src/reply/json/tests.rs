@@ -101,6 +101,7 @@ fn words_and_numbers() {
     refuses("{\"a\": b c}", Code::UnquotedValue);
     reads("[1 2 3456]", "[1,2,3456]", &[RepairCode::MissingComma]);
     refuses("[1 000]", Code::InvalidNumber);
+    refuses("[1. 5]", Code::InvalidNumber);
     refuses(&format!("[{}]", "9".repeat(1_001)), Code::NumberTooLarge);
 }
 

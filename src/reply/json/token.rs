@@ -265,24 +265,31 @@ impl JsonReader {
             return Err(self.calculation(span));
         }
         if kind == LastKind::Number && !newline && array && byte.is_ascii_digit() {
-            // Three digits after a blank may be the next group of one number.
+            // Three digits after a blank may be the next group of one number, and any may be decimals behind a point.
             let rest = text.as_bytes().get(self.position..).unwrap_or_default();
             let digits = rest.iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
-            if digits == rest.len() && digits < 4 && !end {
+            let decimals = span.of(text).ends_with('.');
+            if !decimals && digits == rest.len() && digits < 4 && !end {
                 return Ok(Flow::More);
             }
-            if digits == 3 {
-                let message = "expected ',' between two numbers, or one number without blanks: got a blank";
-                return Err(self.violation(Code::InvalidNumber, message, span));
+            if !decimals && digits != 3 {
+                return self.added_comma(array, span);
             }
+            let message = "expected ',' between two numbers, or one number without blanks: got a blank";
+            return Err(self.violation(Code::InvalidNumber, message, span));
         }
         if !(key || array && value) {
             let expected = if array { "',' or ']'" } else { "',' or '}'" };
             let message = format!("expected {expected} after the value: got {}", self.found(text));
             return Err(self.violation(Code::UnexpectedToken, message, self.character(text)));
         }
-        self.repair(RepairCode::MissingComma, Span::at(span.end))?;
-        self.recent.comma = Span::at(span.end);
+        self.added_comma(array, span)
+    }
+
+    /// Goes on as if a comma stood behind the last value.
+    fn added_comma(&mut self, array: bool, last: Span) -> Result<Flow, BoxedViolation> {
+        self.repair(RepairCode::MissingComma, Span::at(last.end))?;
+        self.recent.comma = Span::at(last.end);
         self.state = if array { State::NextElement } else { State::NextKey };
         Ok(Flow::Go)
     }

@@ -167,31 +167,55 @@ impl JsonReader {
 
 /// Words that make what they stand beside depend on something, or leave the choice.
 const DECIDING: &[&str] = &[
+    "after",
     "ask",
+    "before",
     "cancel",
     "confirm",
     "don",
+    "draft",
+    "dry",
+    "dummy",
     "else",
+    "example",
     "except",
+    "fake",
+    "fixme",
+    "guess",
     "if",
     "instead",
+    "later",
     "maybe",
     "never",
     "not",
     "only",
     "or",
     "otherwise",
+    "pending",
     "perhaps",
+    "placeholder",
+    "replace",
+    "should",
     "skip",
+    "tbd",
+    "then",
+    "times",
+    "todo",
     "unless",
     "until",
+    "wait",
     "when",
     "whenever",
+    "wrong",
 ];
 
-/// Whether a comment holds a member, an element or a whole value that is commented out.
+/// Whether a comment holds a member, an element or a whole value that is commented out, or a factor.
 fn holds_a_member(comment: &str) -> bool {
-    comment.starts_with(['{', '[', ',']) || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
+    let counted =
+        comment.strip_prefix(['x', 'X', '×', '*']).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    counted
+        || comment.starts_with(['{', '[', ',', '"', '\''])
+        || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
 }
 
 /// Whether a comment behind a number may be the rest of a calculation: `7 // 2`.

@@ -42,6 +42,7 @@ from scripted import (
     wait,
     wait_for,
 )
+from serving import eventually
 
 EARLIER = [
     {"role": "user", "content": "I am Ann."},
@@ -266,8 +267,8 @@ def test_deps_are_gone_with_their_run():
     gone = weakref.ref(deps)
     Agent(ScriptedModel([act("who"), finish()]), tools=[who]).run_sync("x", deps=deps)
     del deps
-    gc.collect()
-    assert gone() is None
+    # A collection of another thread has ours do nothing.
+    assert eventually(lambda: gc.collect() >= 0 and gone() is None)
 
 
 # --- limits of a run

@@ -12,6 +12,7 @@ import pytest
 from callslip import OpenAPI
 from callslip.openapi import _app
 from documents import call, document, one
+from serving import eventually
 from tool_calls import kind_and_text
 
 KEY = "s3cret-4711"
@@ -209,11 +210,10 @@ def test_loops_are_not_kept():
 
     for _ in range(5):
         asyncio.run(main())
-    gc.collect()
-    assert [loop() for loop in loops[:-1]] == [None] * 4
+    # A collection of another thread has ours do nothing.
+    assert eventually(lambda: gc.collect() >= 0 and not any(loop() for loop in loops[:-1]))
     api.close()
-    gc.collect()
-    assert loops[-1]() is None
+    assert eventually(lambda: gc.collect() >= 0 and loops[-1]() is None)
 
 
 async def one_life(receive, send):

@@ -213,6 +213,14 @@ def test_a_missing_thought_is_a_repair():
     assert len(result.tickets) == 1
 
 
+def test_a_thought_in_an_object_of_its_own_before_the_move():
+    move = '{"action": "calculator", "args": {"expression": "1"}}'
+    result = run('{"thought": "I add."}\n' + move, finish("1"))
+    assert len(result.tickets) == 1
+    code, _ = feedback('{"thought": "I add.", "if": "the user agrees"}\n' + move)
+    assert code == "unknown_key"
+
+
 def test_the_same_call_after_it_failed_is_refused():
     again = call("broken", {"path": "a"})
     result = run(again, call("broken", {"path": "a"}, thought="once more"), finish("no"))

@@ -10,6 +10,7 @@ import pytest
 
 from callslip import Agent, Fail, Retry, ScriptedModel, tool
 from scripted import act, finish
+from serving import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +61,9 @@ def assert_nothing_is_kept(run, tool_with):
     made, held = agent()
     run(made)
     del made
-    gc.collect()
     assert left
-    assert held() is None
+    # A collection of another thread, which earlier tests may have left, has ours do nothing.
+    assert eventually(lambda: gc.collect() >= 0 and held() is None)
 
 
 @pytest.mark.parametrize("run", [run_sync, run_async])

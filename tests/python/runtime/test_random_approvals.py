@@ -20,7 +20,7 @@ from callslip import (
 from random_cases import seeds
 from scripted import act, block, call, finish, give, wait
 
-SEEDS = 1000
+SEEDS = 400
 PROTOCOLS = ["react", ChattyProtocol(), TicketProtocol(grace=0)]
 
 

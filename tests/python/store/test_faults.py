@@ -19,6 +19,7 @@ from faults.shim import Fault, Nursery, folder_in_memory
 
 WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 TURNS = 3
+FEWER = 50
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
 
@@ -145,7 +146,9 @@ def some(faults, at_most):
 def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durability):
     died = 0
     call = "write" if what == "torn" else "any"
-    for fault in cases(whole[0], what, call):
+    faults = cases(whole[0], what, call)
+    # What promises less is tried at fewer places: it takes the same way through the code.
+    for fault in faults if durability == "full" or WIDE else some(faults, FEWER):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         options = {"turns": TURNS, "durability": durability}
         ended = nursery.run("faults.durable:one_run", path, fault, **options)

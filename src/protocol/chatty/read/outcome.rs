@@ -108,8 +108,12 @@ impl ChattyDecoder {
         after.extend(gaps(place.end, raw.len(), &holes));
         let code = self.envelope.code(raw.len());
         let outcome = self.calls(raw, notes, discarded, Some(first))?;
-        // A fence before the block shows something to the user; code in a line is a part of its sentence.
-        let fence = |code: &Span| code.end <= place.start && code.of(raw).trim_start().starts_with("```");
+        // A fence before the block shows something to the user, but for one with calls; code in a line is a part of its
+        // sentence.
+        let fence = |code: &Span| {
+            let words = code.of(raw).trim_start().strip_prefix("```");
+            code.end <= place.start && words.is_some_and(|words| !words.starts_with("tool_c"))
+        };
         let shown = code.into_iter().filter(fence).collect();
         let text = Around::new(raw, place, before, after).showing(shown);
         text.check(call::KEYS, &outcome, notes, Some(&self.tags.end))?;

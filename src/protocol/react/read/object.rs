@@ -99,6 +99,12 @@ pub(super) struct Object {
     pub(super) repairs: Vec<Repair>,
 }
 
+/// Whether an object holds a thought and nothing else.
+pub(super) fn is_thought(record: &Record) -> bool {
+    let text = |field: &Field| matches!(*field.value, Value::String(_));
+    !record.supplied && record.fields.iter().len() == 1 && record.fields.get("thought").is_some_and(text)
+}
+
 /// Reads a complete object.
 pub(super) fn read(
     found: &FoundPayload,

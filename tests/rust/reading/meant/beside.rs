@@ -172,3 +172,32 @@ fn a_remark_beside_a_call_is_dropped() {
         Case::must(key, text, &meant)
     });
 }
+
+/// A thought stands in an object of its own before the move that has none: any more in it may be a condition.
+#[test]
+fn a_thought_of_its_own_before_the_move() {
+    check(|dice| {
+        let meant = Meant::random("react", dice);
+        let style = dice.pick(&[Style::Double, Style::Single, Style::Bare, Style::Curly, Style::Wide]);
+        let mut apart = Map::from_iter([("thought".to_owned(), json!(meant.thought))]);
+        let Json::Object(mut object) = meant.object() else { unreachable!() };
+        let kind = dice.below(4);
+        if kind == 1 {
+            apart.insert(dice.pick(&CONDITIONS).to_owned(), scalar(dice));
+        }
+        if kind != 2 {
+            object.remove("thought");
+        }
+        let mut parts = [style.value(&Json::Object(apart)), style.value(&Json::Object(object))];
+        if kind == 3 {
+            parts.reverse();
+        }
+        let text = parts.join(dice.pick(&["\n", "\n\n", " ", "\n\nThen:\n"]));
+        match kind {
+            0 => Case::must("before", text, &meant),
+            1 => Case::never("with more", "react", text),
+            2 => Case::at_most("a second one", text, &meant),
+            _ => Case::at_most("behind", text, &meant),
+        }
+    });
+}

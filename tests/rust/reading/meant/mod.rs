@@ -13,6 +13,7 @@ mod doomed;
 mod labels;
 mod marks;
 mod moves;
+mod notations;
 mod outcome;
 mod pieces;
 mod proven;

@@ -1,0 +1,111 @@
+//! Conditions beside a move, in any notation: a line of settings, an object without quotes, a tag, an option of a command.
+
+use super::keys::{is_name, is_quote};
+use crate::protocol::unknown_keys::is_condition_of_text;
+use crate::reply::Span;
+use crate::reply::tag::special_token;
+
+/// Words of a value that a setting may have: a longer one is a sentence behind a label.
+const WORDS: usize = 3;
+/// Bytes of a tag that are looked at.
+const LONGEST_TAG: usize = 120;
+
+/// The first word in a piece of text that says when, how or whether the move is meant.
+pub(super) fn find(raw: &str, piece: Span) -> Option<(Span, &str)> {
+    let mut at = piece.start;
+    for line in piece.of(raw).split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        if let Some(word) = setting(line).or_else(|| marked(line)) {
+            let from = start + line.find(word).unwrap_or(0);
+            return Some((Span::new(from, from + word.len()), word));
+        }
+    }
+    None
+}
+
+/// The name of a setting that is all of its line: `dry_run: true`, `"if" = approved`.
+fn setting(line: &str) -> Option<&str> {
+    let (key, value) = line.split_once([':', '=', '：'])?;
+    let word = key.trim_matches(|c: char| c.is_whitespace() || is_quote(c) || matches!(c, '-' | '*' | '{' | '['));
+    let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | ',' | '}'));
+    let plain = !word.is_empty() && word.chars().all(|c| (is_name(c) || c == '-') && !c.is_uppercase());
+    let short = !value.is_empty() && value.split_whitespace().count() <= WORDS;
+    (plain && short && is_condition_of_text(word)).then_some(word)
+}
+
+/// A key of an object anywhere in the line, the name or attribute of a tag, an option of a command.
+fn marked(line: &str) -> Option<&str> {
+    line.match_indices(['{', '<', '-']).find_map(|(at, mark)| {
+        let rest = line.get(at + 1..)?;
+        match mark {
+            "{" => {
+                let rest = rest.trim_start().trim_start_matches(is_quote);
+                let word = name(rest)?;
+                let after = rest.get(word.len()..)?.trim_start_matches(is_quote).trim_start();
+                (after.starts_with([':', '=', '：']) && is_condition_of_text(word)).then_some(word)
+            }
+            "<" if special_token(line.get(at..)?).is_none() => {
+                let rest = rest.get(..LONGEST_TAG).unwrap_or(rest);
+                let inside = rest.get(..rest.find('>')?)?;
+                let mut parts = inside.trim_start_matches('/').split_whitespace();
+                let first = parts.next().map(|word| word.trim_end_matches('/'));
+                let attributes = parts.filter_map(|part| part.split_once('=')).map(|(word, _)| word);
+                first.into_iter().chain(attributes).find(|word| is_condition_of_text(word))
+            }
+            "-" if line.get(..at)?.ends_with('-') => {
+                let option = !line.get(..at - 1)?.ends_with(|c: char| !c.is_whitespace());
+                option.then(|| name(rest)).flatten().filter(|word| is_condition_of_text(word))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// The name that a text begins with.
+fn name(text: &str) -> Option<&str> {
+    let length = text.find(|c: char| !is_name(c) && c != '-').unwrap_or(text.len());
+    text.get(..length).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use crate::reply::Span;
+
+    #[test]
+    fn conditions_in_any_notation() {
+        let word =
+            |text: &'static str| find(text, Span::new(0, text.len())).map(|(place, word)| (place.of(text), word));
+        for (text, wanted) in [
+            ("if: approved\n", "if"),
+            ("\"if\": \"approved\"\n", "if"),
+            ("dry_run: true", "dry_run"),
+            ("---\ndraft: true\n---\n", "draft"),
+            ("- execute = false", "execute"),
+            ("{draft: true}", "draft"),
+            ("[{draft: true}]", "draft"),
+            ("Options: {\"draft\": true}", "draft"),
+            ("<dry_run>true</dry_run>", "dry_run"),
+            ("<dry_run/>", "dry_run"),
+            ("<output draft=\"true\">", "draft"),
+            (" --dry-run", "dry-run"),
+        ] {
+            assert_eq!(word(text), Some((wanted, wanted)), "{text}");
+        }
+        for text in [
+            "If: so",
+            "Draft: the report that you asked for",
+            "I wait until it is done: then I go on",
+            "error: not found",
+            "<b>if</b>",
+            "a --- if",
+            "the draft",
+            "{x: 1}",
+            "dry_run",
+            "<|draft|>",
+        ] {
+            assert_eq!(word(text), None, "{text}");
+        }
+    }
+}
