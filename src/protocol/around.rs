@@ -131,8 +131,7 @@ impl<'a> Around<'a> {
                 return Err(self.more_of_it(place));
             }
             if !matches!(outcome, Move::Finish { .. })
-                && let Some((place, key)) = keys::object_beside(self.raw, piece, self.narration)
-                    .or_else(|| conditions::find(self.raw, keys::without_lead(self.raw, piece)))
+                && let Some((place, key)) = self.beside(keys::without_lead(self.raw, piece))
             {
                 return Err(self.part_outside(place, key));
             }
@@ -142,6 +141,11 @@ impl<'a> Around<'a> {
             Some(place) => Err(self.quoted(place)),
             None => Ok(()),
         }
+    }
+
+    /// A word that may say how, when or whether the move is meant.
+    fn beside(&self, piece: Span) -> Option<(Span, &'a str)> {
+        keys::object_beside(self.raw, piece, self.narration).or_else(|| conditions::find(self.raw, piece))
     }
 
     /// The pieces of text, in order, but for blank ones.

@@ -96,6 +96,11 @@ impl PayloadFinder {
         }
     }
 
+    /// The object that stands before the move without being a part of it.
+    pub(crate) fn aside(&self) -> Option<&Record> {
+        self.other.as_ref().filter(|other| self.checks.aside.is_some_and(|aside| aside(other)))
+    }
+
     /// The payload that is being read.
     pub(crate) fn reader(&self) -> Option<&JsonReader> {
         self.reader.as_ref()

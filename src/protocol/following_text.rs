@@ -202,7 +202,7 @@ impl FollowingText {
                     self.from += 1;
                 }
                 _ if c == ',' || c == '，' || quotes(c) => return self.member(after, copies),
-                // A program goes on with the value.
+                // A program continues with the value.
                 '.' | '(' if self.from == self.edge => return WhatFollows::Open,
                 // A comment, behind which a member may follow.
                 '/' | '#' if self.part <= Part::Closers => return WhatFollows::Open,

@@ -79,8 +79,8 @@ impl<'a> Names<'a> {
             let known = self.ids.get(word).copied();
             known.or_else(|| self.ids.get(word.to_ascii_lowercase().as_str()).copied())
         };
-        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').collect();
-        let mut words = words.into_iter().filter(|word| !word.is_empty());
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+        let mut words = words.filter(|word| !word.is_empty());
         let mut first = words.next()?;
         let mut path = text.ends_with(|c: char| !c.is_alphanumeric() && c != '_');
         for word in words {

@@ -273,7 +273,8 @@ fn marks(text: &str) -> Vec<Mark<'_>> {
 
 /// A mark that opens before the move, and one behind it that may close it.
 fn in_marks(left: &str, right: &str) -> bool {
-    if ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) || shows(left) {
+    let before = marks(left);
+    if ends_reasoning(right) || in_tokens(left, right) || in_signs(left, right) || shows(&before) {
         return true;
     }
     let behind = marks(right);
@@ -288,7 +289,6 @@ fn in_marks(left: &str, right: &str) -> bool {
         return true;
     }
     let mut open: HashMap<String, usize> = HashMap::new();
-    let before = marks(left);
     let attributes = before.iter().any(|mark| !mark.bare);
     for mark in before {
         let count = open.entry(mark.name.to_ascii_lowercase()).or_default();
@@ -308,9 +308,9 @@ fn in_marks(left: &str, right: &str) -> bool {
 const SHOWING: [&str; 4] = ["example", "sample", "draft", "rehearsal"];
 
 /// Whether a tag is open that shows something.
-fn shows(left: &str) -> bool {
-    let is_one = |mark: &Mark<'_>| SHOWING.iter().any(|name| mark.name.eq_ignore_ascii_case(name));
-    marks(left).into_iter().rfind(is_one).is_some_and(|mark| !mark.closes)
+fn shows(marks: &[Mark<'_>]) -> bool {
+    let is_one = |mark: &&Mark<'_>| SHOWING.iter().any(|name| mark.name.eq_ignore_ascii_case(name));
+    marks.iter().rfind(is_one).is_some_and(|mark| !mark.closes)
 }
 
 /// Names of control tokens that chat templates put around every reply.

@@ -116,7 +116,6 @@ fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
 /// the move is meant. An invented result of the call doesn't count. In `narration`, which is for the user, other objects are
 /// text.
 pub(super) fn object_beside(raw: &str, piece: Span, narration: bool) -> Option<(Span, &str)> {
-    let piece = without_lead(raw, piece);
     let mut at = piece.start;
     for line in piece.of(raw).split_inclusive('\n') {
         let start = at;

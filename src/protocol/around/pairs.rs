@@ -39,7 +39,7 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
         || in_signs(left, right)
         || in_lines(left, right)
         || in_document(left, right)
-        || in_difference(left)
+        || in_open_fence(left)
 }
 
 /// `if ok; then` on a line before the move, and `fi` on one behind it.
@@ -92,8 +92,8 @@ fn in_document(left: &str, right: &str) -> bool {
     !word.is_empty() && right.lines().any(|line| line.trim() == word)
 }
 
-/// A fence is open that shows something: differences, whose lines are added or taken away, or an example.
-fn in_difference(left: &str) -> bool {
+/// Whether a fence is open that shows something: differences, whose lines are added or taken away, or an example.
+fn in_open_fence(left: &str) -> bool {
     let mut open = None;
     for line in left.lines() {
         let line = line.trim_start();

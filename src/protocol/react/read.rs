@@ -146,9 +146,7 @@ impl ReactDecoder {
                 }
                 let Some(position) = resumed else { return };
                 if self.finder.first.is_none() {
-                    if let Some(apart) = self.finder.other.as_ref().filter(|other| object::is_thought(other))
-                        && apart.span.end == position
-                    {
+                    if let Some(apart) = self.finder.aside().filter(|apart| apart.span.end == position) {
                         let writer = &mut self.writer;
                         self.fields.record(text, apart, &mut |key, piece| writer.write(key, &piece, deltas));
                     }
@@ -217,9 +215,7 @@ impl ReactDecoder {
         }
         let mut before = gaps(0, found.root.start, &self.reasoning.spans());
         // A thought in an object of its own is no text around the move that has none.
-        if let Some(apart) =
-            self.finder.other.as_ref().filter(|other| object.thought.is_none() && object::is_thought(other))
-        {
+        if let Some(apart) = self.finder.aside().filter(|_| object.thought.is_none()) {
             object.thought = apart.fields.get("thought").and_then(|field| field.value.as_str()).map(str::to_owned);
             before = around::outside(&before, &[apart.span]);
         }

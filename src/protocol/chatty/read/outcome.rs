@@ -108,7 +108,7 @@ impl ChattyDecoder {
         after.extend(gaps(place.end, raw.len(), &holes));
         let code = self.envelope.code(raw.len());
         let outcome = self.calls(raw, notes, discarded, Some(first))?;
-        // A fence before the block shows something to the user, but for one with calls; code in a line is a part of its
+        // A fence before the block shows something to the user, except one with calls; code in a line is a part of its
         // sentence.
         let fence = |code: &Span| {
             let words = code.of(raw).trim_start().strip_prefix("```");
