@@ -19,6 +19,7 @@ mod tests;
 pub(crate) use frame::quoted;
 pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
+pub(crate) use trivia::is_deciding;
 
 use super::tag::Tag;
 use super::{BoxedViolation, Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};

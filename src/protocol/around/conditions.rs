@@ -1,12 +1,33 @@
-//! Conditions beside a move, in any notation: a line of settings, an object without quotes, a tag, an option of a command.
+//! Conditions beside a move, in any notation: a line of settings, an object without quotes, a tag, a comment, an option
+//! of a command.
 
 use super::keys::{is_name, is_quote};
 use crate::protocol::unknown_keys::is_condition_of_text;
 use crate::reply::Span;
+use crate::reply::json::is_deciding;
 use crate::reply::tag::special_token;
 
 /// Words of a value that a setting may have: a longer one is a sentence behind a label.
 const WORDS: usize = 3;
+/// Values of a setting that say that the move is not meant, whatever its name is.
+const NOT_MEANT: [&str; 14] = [
+    "aborted",
+    "canceled",
+    "cancelled",
+    "denied",
+    "disabled",
+    "draft",
+    "failed",
+    "invalid",
+    "never",
+    "pending",
+    "planned",
+    "rejected",
+    "skipped",
+    "superseded",
+];
+/// What begins a comment, and what ends it before the end of its line.
+const COMMENTS: [(&str, &str); 4] = [("<!--", "-->"), ("/*", "*/"), ("//", "\n"), ("# ", "\n")];
 /// Bytes of a tag that are looked at.
 const LONGEST_TAG: usize = 120;
 
@@ -16,7 +37,7 @@ pub(super) fn find(raw: &str, piece: Span) -> Option<(Span, &str)> {
     for line in piece.of(raw).split_inclusive('\n') {
         let start = at;
         at += line.len();
-        if let Some(word) = setting(line).or_else(|| marked(line)) {
+        if let Some(word) = setting(line).or_else(|| marked(line)).or_else(|| comment(line)) {
             let from = start + line.find(word).unwrap_or(0);
             return Some((Span::new(from, from + word.len()), word));
         }
@@ -31,7 +52,26 @@ fn setting(line: &str) -> Option<&str> {
     let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | ',' | '}'));
     let plain = !word.is_empty() && word.chars().all(|c| (is_name(c) || c == '-') && !c.is_uppercase());
     let short = !value.is_empty() && value.split_whitespace().count() <= WORDS;
-    (plain && short && is_condition_of_text(word)).then_some(word)
+    if !plain || !short {
+        return None;
+    }
+    let value = value.trim_matches(|c: char| is_quote(c) || c == '.');
+    let not_meant = NOT_MEANT.iter().any(|word| value.eq_ignore_ascii_case(word));
+    is_condition_of_text(word).then_some(word).or_else(|| not_meant.then_some(value))
+}
+
+/// A word of a comment that says when, how or whether the move is meant.
+fn comment(line: &str) -> Option<&str> {
+    COMMENTS.iter().find_map(|(opening, closing)| {
+        let at = line.find(opening)?;
+        let before = line.get(..at)?;
+        // At the beginning of its line it is a heading.
+        let heading = *opening == "# " && before.is_empty();
+        let inside =
+            line.get(at + opening.len()..).filter(|_| !heading && !before.ends_with(|c: char| !c.is_whitespace()))?;
+        let inside = inside.get(..inside.find(closing).unwrap_or(inside.len()))?;
+        inside.split(|c: char| !c.is_alphanumeric()).find(|word| is_deciding(&word.to_lowercase()))
+    })
 }
 
 /// A key of an object anywhere in the line, the name or attribute of a tag, an option of a command.
@@ -90,6 +130,10 @@ mod tests {
             ("<dry_run/>", "dry_run"),
             ("<output draft=\"true\">", "draft"),
             (" --dry-run", "dry-run"),
+            ("status: cancelled", "cancelled"),
+            (" // dry run", "dry"),
+            ("<!-- do not run -->", "not"),
+            (" # only an example", "only"),
         ] {
             assert_eq!(word(text), Some((wanted, wanted)), "{text}");
         }
@@ -104,6 +148,10 @@ mod tests {
             "{x: 1}",
             "dry_run",
             "<|draft|>",
+            "status: done",
+            "# If so",
+            "https://example.org/if",
+            "<!-- the first call -->",
         ] {
             assert_eq!(word(text), None, "{text}");
         }

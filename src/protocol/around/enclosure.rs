@@ -140,11 +140,23 @@ fn in_code(raw: &str, place: Span) -> bool {
     };
     let after = raw.get(place.end..).unwrap_or("");
     let rest = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    let placeholder = left.ends_with('$');
     difference
+        || placeholder
+        || is_branch(said)
         || LINE_MARKS.iter().any(|mark| marked(mark))
         || DENIALS.iter().any(|sign| said.ends_with(sign))
         || rest
         || after.starts_with('(')
+}
+
+/// Words that begin a branch of a program.
+const BRANCHES: [&str; 5] = ["if", "elif", "else", "unless", "while"];
+
+/// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`.
+fn is_branch(line: &str) -> bool {
+    let word = line.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+    BRANCHES.contains(&word) && (line.ends_with([')', ':', '?']) || line == "else")
 }
 
 /// A quote that opens before the move and closes behind it.
@@ -431,6 +443,9 @@ mod tests {
             "-<M>",
             "- [ ] <M>",
             "false && <M>",
+            "if (ok) <M>",
+            "else: <M>",
+            "$<M>",
             "<M>.run()",
             "```example\n<M>\n```",
             "<example>\n<M>",

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 /// What opens, and what may close it: comments, verbatim text.
-const PAIRS: [(&str, &[&str]); 8] = [
+const PAIRS: [(&str, &[&str]); 9] = [
+    ("<#", &["#>"]),
     ("/*", &["*/"]),
     ("\\begin{", &["\\end{"]),
     ("<!--", &["-->", "-- >"]),
@@ -20,6 +21,8 @@ const TEMPLATES: [&str; 3] = ["{%", "<?", "<%"];
 const SHOWN: [&str; 8] = ["diff", "patch", "example", "examples", "sample", "draft", "wrong", "incorrect"];
 /// Signs of which two or more in a row stand on both sides of what they mark: `~~`, `||`.
 const SIGNS: [char; 8] = ['~', '|', '$', '^', '%', '+', ':', '!'];
+/// The same of which one kind opens and another one closes.
+const FACING: [(char, char); 1] = [('<', '>')];
 /// Words of lines that say where something begins, and where it ends.
 const BEGINS: [&str; 4] = ["begin", "start", "open", "region"];
 const ENDS: [&str; 5] = ["end", "stop", "finish", "close", "endregion"];
@@ -51,8 +54,12 @@ fn in_branch(left: &str, right: &str) -> bool {
 /// The same signs on both sides, next to the move.
 fn in_signs(left: &str, right: &str) -> bool {
     let (left, right) = (left.trim_end(), right.trim_start());
-    let Some(sign) = right.chars().next().filter(|sign| SIGNS.contains(sign)) else { return false };
-    let before = left.len() - left.trim_end_matches(sign).len();
+    let Some(sign) = right.chars().next() else { return false };
+    let Some(opening) = SIGNS.into_iter().map(|sign| (sign, sign)).chain(FACING).find(|(_, closing)| *closing == sign)
+    else {
+        return false;
+    };
+    let before = left.len() - left.trim_end_matches(opening.0).len();
     let after = right.len() - right.trim_start_matches(sign).len();
     // Three and more tildes are a fence.
     let fence = sign == '~' && before > 2;
@@ -129,6 +136,8 @@ mod tests {
             ("\\begin{verbatim}\n", "\n\\end{verbatim}"),
             ("~~", "~~"),
             ("so ||", "|| no"),
+            ("<<<", ">>>"),
+            ("<#\n", "\n#>"),
             ("=== BEGIN EXAMPLE ===\n", "\n=== END EXAMPLE ==="),
             ("# Example start\n", "\n# example end\nHi"),
             ("cat <<'EOF' > call.json\n", "\nEOF"),

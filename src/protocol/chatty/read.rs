@@ -17,7 +17,7 @@ use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{DETAILS, Envelope, LOOSE, Look, Mark};
-use crate::reply::tag::{Match, Tag, unfinished_tokens};
+use crate::reply::tag::{Match, Tag, special_token, unfinished_tokens};
 use crate::reply::{BoxedViolation, Code, RepairCode, Span, Violation};
 use after_start_tag::{AfterStartTag, Next};
 use block::{Block, Step};
@@ -109,6 +109,8 @@ struct Opening {
     end: usize,
     /// The reasoning blocks before that place.
     reasoning_blocks: usize,
+    /// Up to here there are only control tokens and blanks after that.
+    after_tokens: usize,
     /// Up to here there are only blanks after the fence that the reply begins with.
     after_fence: usize,
 }
@@ -309,6 +311,20 @@ impl ChattyDecoder {
         }
     }
 
+    /// The text before `until` behind the control tokens that the reply proper begins with.
+    fn pass_tokens<'a>(&mut self, text: &'a str, until: usize) -> &'a str {
+        loop {
+            let rest = text.get(self.opening.after_tokens..until).unwrap_or("");
+            match special_token(rest) {
+                Some(length) => self.opening.after_tokens += length,
+                None if rest.starts_with(char::is_whitespace) => {
+                    self.opening.after_tokens += rest.len() - rest.trim_start().len();
+                }
+                None => return rest,
+            }
+        }
+    }
+
     /// Whether only reasoning and blanks stand before `at`.
     fn leading(&mut self, text: &str, at: usize) -> bool {
         self.pass_lead(text, at);
@@ -324,7 +340,8 @@ impl ChattyDecoder {
     /// Whether the reply may yet turn out to be one fence, or JSON without tags: then it is no answer.
     fn may_be_whole(&mut self, text: &str, until: usize) -> bool {
         self.pass_lead(text, until);
-        let rest = text.get(self.opening.end..until).unwrap_or("");
+        self.opening.after_tokens = self.opening.after_tokens.max(self.opening.end);
+        let rest = self.pass_tokens(text, until);
         if rest.starts_with(['[', '{']) {
             return true;
         }

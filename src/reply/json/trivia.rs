@@ -144,7 +144,7 @@ impl JsonReader {
         }
         // The end of the text shows whether one has swallowed the rest of its line.
         let swallows = !whole.starts_with("/*") && whole.contains(['}', ']']) && !body.starts_with(['{', '[']);
-        if !swallows && (holds_a_member(body) || words.iter().any(|word| DECIDING.contains(word))) {
+        if !swallows && (holds_a_member(body) || words.iter().any(|word| is_deciding(word))) {
             let message = "expected values alone: got a comment that may change them";
             let violation = self.violation(Code::UnexpectedToken, message, span);
             return Err(Box::new(violation.hint("write the values that you mean, without comments")));
@@ -208,6 +208,11 @@ const DECIDING: &[&str] = &[
     "whenever",
     "wrong",
 ];
+
+/// Whether a word in small letters makes what it stands beside depend on something.
+pub(crate) fn is_deciding(word: &str) -> bool {
+    DECIDING.contains(&word)
+}
 
 /// Whether a comment holds a member, an element or a whole value that is commented out, or a factor.
 fn holds_a_member(comment: &str) -> bool {

@@ -17,7 +17,9 @@ fn a_condition_beside_a_move_in_any_notation() {
         let (meant, text) = move_of(dice);
         let key = dice.pick(&["dry_run", "if", "unless", "when", "execute", "draft", "depends_on", "condition"]);
         let value = dice.pick(&["true", "false", "approved", "no", "1"]);
-        let (label, condition) = match dice.below(8) {
+        let said = dice.pick(&["cancelled", "draft", "skipped", "rejected"]);
+        let word = dice.pick(&["not now", "dry run", "only an example", "if approved", "todo"]);
+        let (label, condition) = match dice.below(12) {
             0 => ("line", format!("{key}: {value}")),
             1 => ("quoted", format!("\"{key}\": \"{value}\"")),
             2 => ("settings", format!("---\n{key}: {value}\n---")),
@@ -25,7 +27,11 @@ fn a_condition_beside_a_move_in_any_notation() {
             4 => ("in a line", format!("Options: {{\"{key}\": \"{value}\"}}")),
             5 => ("tag", format!("<{key}>{value}</{key}>")),
             6 => ("empty tag", format!("<{key}/>")),
-            _ => ("item", format!("- {key} = {value}")),
+            7 => ("item", format!("- {key} = {value}")),
+            8 => ("value", format!("status: {said}")),
+            9 => ("comment", format!("// {word}")),
+            10 => ("comment of markup", format!("<!-- {word} -->")),
+            _ => ("comment in C", format!("/* {word} */")),
         };
         if dice.one_in(2) {
             Case::never(format!("{label} before"), meant.protocol, format!("{condition}\n{text}"))
@@ -99,10 +105,30 @@ fn a_move_behind_a_mark_of_code() {
             ("<example>\n", ""),
             ("```example\n", "\n```"),
             ("```diff\n", "\n```"),
+            ("<#\n", "\n#>"),
+            ("<% if ok %>\n", "\n<% end %>"),
+            ("<<<\n", "\n>>>"),
+            ("if (ok) ", ""),
+            ("else: ", ""),
+            ("unless done? ", ""),
+            ("$", ""),
             ("Thinking...\n", "\n...done thinking.\nNo."),
         ]);
         let case = Case::never(before.trim(), meant.protocol, format!("{before}{text}{after}"));
         if before.is_empty() && meant.protocol == "ticket" { case.early(meant.done()) } else { case }
+    });
+}
+
+#[test]
+fn words_between_a_tag_and_its_array() {
+    check(|dice| {
+        let meant = Meant::random("chatty", dice);
+        let text = meant.reply(Style::Double);
+        let words =
+            dice.pick(&["if ok: ", "dry_run: true\n", "status: draft\n", "// only if approved\n", "<!-- not now -->"]);
+        let Some(at) = text.find('[') else { return Case::never("none", "chatty", String::new()) };
+        let (tag, rest) = text.split_at(at);
+        Case::never(words.trim(), "chatty", format!("{tag}{words}{rest}"))
     });
 }
 
