@@ -110,7 +110,7 @@ impl<'a> Around<'a> {
         notes: &RepairNotes,
         end: Option<&Tag>,
     ) -> Result<(), BoxedViolation> {
-        if pairs::in_shown_fence(self.raw.get(..self.place.start).unwrap_or("")) {
+        if self.place.start > 0 && pairs::in_shown_fence(self.raw.get(..self.place.start).unwrap_or("")) {
             return Err(self.quoted(Span::at(self.place.start)));
         }
         if self.is_blank() {
@@ -150,6 +150,9 @@ impl<'a> Around<'a> {
 
     /// The pieces of text, in order, but for blank ones.
     pub(crate) fn into_pieces(self) -> Vec<Span> {
+        if self.is_blank() {
+            return Vec::new();
+        }
         let raw = self.raw;
         outside(&self.before, &self.shown)
             .into_iter()

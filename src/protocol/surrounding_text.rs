@@ -50,6 +50,9 @@ pub(crate) fn leading(text: &str, pieces: &[Span], notes: &mut RepairNotes) -> R
 
 /// Whether the pieces of text before a payload hold nothing but blanks, control tokens and the opening of its fence.
 pub(crate) fn stands_first(text: &str, pieces: &[Span]) -> bool {
+    if pieces.iter().all(|piece| piece.of(text).trim().is_empty()) {
+        return true;
+    }
     let mut notes = RepairNotes::new(RepairPolicy::Default);
     leading(text, pieces, &mut notes).is_ok()
         && notes.first(RepairCode::ProseStripped).is_none()

@@ -112,9 +112,18 @@ impl Envelope {
         self
     }
 
-    /// How reasoning begins and ends here.
+    /// How reasoning begins and ends, with what may count for something else here.
     fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        KINDS.iter().filter(|kind| !self.own.contains(&kind.name)).chain(&self.added)
+        KINDS.iter().chain(&self.added)
+    }
+
+    fn other_kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds().filter(|kind| !self.is_own(kind))
+    }
+
+    /// Whether the protocol uses the name of a kind for something else.
+    fn is_own(&self, kind: &Kind) -> bool {
+        self.own.contains(&kind.name)
     }
 
     /// Up to here the text is read; what lies before it and is no mark is plain.
@@ -240,8 +249,9 @@ impl Envelope {
             return false;
         }
         let counts = look.reasoning && !self.quoted(text);
-        let reasoning = self.kinds().filter(|kind| counts && kind.is_anywhere()).map(|kind| &kind.start);
-        self.tags.iter().chain(reasoning).any(|tag| !matches!(tag.at(rest, end), Match::No))
+        let is_there = |tag: &Tag| !matches!(tag.at(rest, end), Match::No);
+        let begins = |kind: &Kind| kind.is_anywhere() && is_there(&kind.start) && !self.is_own(kind);
+        self.tags.iter().any(is_there) || counts && self.kinds().any(begins)
     }
 
     /// Whether a quote stands right before the present place.
@@ -312,6 +322,7 @@ impl Envelope {
         for kind in self.kinds().filter(|kind| counts(kind)) {
             match kind.begins(rest, end) {
                 Match::No => {}
+                _ if self.is_own(kind) => {}
                 Match::Partial => partial = true,
                 // A longer mark that stands earlier in the table may yet arrive.
                 Match::Yes { .. } if partial => break,
@@ -351,14 +362,14 @@ impl Envelope {
         if rest.is_empty() && !end {
             return false;
         }
-        let matches: Vec<Match> = self.kinds().map(|kind| kind.begins(rest, end)).collect();
+        let matches: Vec<Match> = self.other_kinds().map(|kind| kind.begins(rest, end)).collect();
         if matches.contains(&Match::Partial) {
             return false;
         }
         self.prefilled = false;
         self.lead = self.position;
         if !matches.iter().any(|found| matches!(found, Match::Yes { .. })) {
-            let ends = self.kinds().flat_map(|kind| kind.ends.iter().cloned()).collect();
+            let ends = self.other_kinds().flat_map(|kind| kind.ends.iter().cloned()).collect();
             self.open = Some(Reasoning { start: 0, content: 0, implicit: true, words: false, ends });
         }
         true

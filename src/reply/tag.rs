@@ -28,17 +28,22 @@ pub enum Match {
 pub struct Tag {
     literal: CompactString,
     attributes: bool,
+    /// Its first two bytes: most places are passed over by these.
+    head: [u8; 2],
 }
 
 impl Tag {
     /// The tag that is written like `literal`.
     pub fn new(literal: impl Into<CompactString>) -> Self {
-        Self { literal: literal.into(), attributes: false }
+        let literal = literal.into();
+        let mut bytes = literal.bytes();
+        let head = [bytes.next().unwrap_or(b'<'), bytes.next().unwrap_or(0)];
+        Self { literal, attributes: false, head }
     }
 
     /// The start tag `<name>`, which may have attributes.
     pub fn open(name: &str) -> Self {
-        Self { literal: format_compact!("<{name}>"), attributes: true }
+        Self { attributes: true, ..Self::new(format_compact!("<{name}>")) }
     }
 
     /// The end tag `</name>`.
@@ -53,13 +58,19 @@ impl Tag {
 
     /// Its first byte.
     pub fn first(&self) -> u8 {
-        self.literal.bytes().next().unwrap_or(b'<')
+        self.head[0]
     }
 
     /// Whether it stands at the beginning of `rest`; `end` says that no more text will come.
     pub fn at(&self, rest: &str, end: bool) -> Match {
         let partial = if end { Match::No } else { Match::Partial };
-        if rest.as_bytes().first().is_some_and(|byte| !byte.eq_ignore_ascii_case(&self.first())) {
+        let [first, second] = self.head;
+        let differs = |at: usize, wanted: u8| {
+            rest.as_bytes()
+                .get(at)
+                .is_some_and(|byte| !byte.eq_ignore_ascii_case(&wanted) && (at == 0 || !byte.is_ascii_whitespace()))
+        };
+        if differs(0, first) || self.literal.len() > 1 && differs(1, second) {
             return Match::No;
         }
         if rest.starts_with(&*self.literal) {

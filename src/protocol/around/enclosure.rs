@@ -36,21 +36,27 @@ const LONGEST_MARK: usize = 60;
 /// protocol, and without.
 pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) -> Option<Span> {
     let (left, right) = (joined(raw, before), joined(raw, after));
+    // Most replies end with their move, and so nothing can close behind it.
+    let closes = !right.trim().is_empty();
+    let encloses = |place: Span| {
+        let line = (line_before(raw, place, before), line_after(raw, place, after));
+        in_sentence(&line, &left, &right) || in_quotes(&line, &left, &right)
+    };
     for place in places {
-        let line = (line_before(raw, *place, before), line_after(raw, *place, after));
-        let is_quoted = in_sentence(&line, &left, &right)
+        let is_quoted = closes && encloses(*place)
             || in_quotation(raw, *place)
-            || in_quotes(&line, &left, &right)
             || in_code(raw, *place)
             || pairs::in_shown_fence(raw.get(..place.start).unwrap_or(""));
         if is_quoted {
             return Some(around(raw, *place));
         }
     }
-    let is_shown = in_brackets(&left, &right)
-        || in_marks(&left, &right)
-        || pairs::enclose(&left, &right)
-        || turns::is_of_another(&left);
+    let is_enclosed = if closes {
+        in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right)
+    } else {
+        shows(&marks(&left)) || pairs::in_open_fence(&left)
+    };
+    let is_shown = is_enclosed || turns::is_of_another(&left);
     is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
 }
 

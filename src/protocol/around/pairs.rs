@@ -100,7 +100,7 @@ fn in_document(left: &str, right: &str) -> bool {
 }
 
 /// Whether a fence is open that shows something: differences, whose lines are added or taken away, or an example.
-fn in_open_fence(left: &str) -> bool {
+pub(super) fn in_open_fence(left: &str) -> bool {
     let mut open = None;
     for line in left.lines() {
         let line = line.trim_start();

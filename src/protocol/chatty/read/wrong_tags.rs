@@ -5,12 +5,14 @@ use super::call;
 use crate::protocol::{Code, Violation};
 use crate::reply::tag::{Match, Tag};
 use crate::reply::{BoxedViolation, Span};
+use std::sync::LazyLock;
 
 /// Names of the tags that only calls stand in.
 const CALL_NAMES: [&str; 8] =
     ["tool_call", "tool_calls", "tool_use", "toolcall", "function_call", "function_calls", "functioncall", "invoke"];
 /// Names of tags in which other protocols put calls, and which may also be anything else.
-const OTHER_NAMES: [&str; 7] = ["tool", "tools", "function", "action", "output", "call", "calls"];
+static OTHERS: LazyLock<[Tag; 7]> =
+    LazyLock::new(|| ["tool", "tools", "function", "action", "output", "call", "calls"].map(Tag::open));
 /// Other openings of calls.
 const OPENINGS: [&str; 9] = [
     "<function=",
@@ -79,7 +81,6 @@ fn call_tag(text: &str, at: usize) -> Option<CallTag> {
 pub(super) fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &Tag)) -> Option<BoxedViolation> {
     let mut tags = Vec::new();
     let mut code = Places::new(code);
-    let others: Vec<Tag> = OTHER_NAMES.iter().map(|name| Tag::open(name)).collect();
     let bytes = text.as_bytes().get(body..)?;
     for offset in memchr::memchr2_iter(b'<', b'[', bytes) {
         let at = body + offset;
@@ -87,7 +88,7 @@ pub(super) fn foreign_tag(text: &str, body: usize, code: &[Span], own: (&Tag, &T
         if code.holds(at) || [own.0, own.1].iter().any(|tag| tag.at(rest, true) != Match::No) {
             continue;
         }
-        let other = others.iter().find_map(|tag| match tag.at(rest, true) {
+        let other = OTHERS.iter().find_map(|tag| match tag.at(rest, true) {
             Match::Yes { length, .. } => Some(length),
             _ => None,
         });
