@@ -1,5 +1,6 @@
 //! Commands and deltas as Python sees them.
 
+use super::error::CoreResult;
 use super::value::to_python;
 use crate::protocol::Delta;
 use crate::run::Command;
@@ -29,8 +30,12 @@ pub(super) enum PyCommand {
     Finish {},
 }
 
+pub(super) fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand>> {
+    Ok(commands.iter().map(|command| PyCommand::new(py, command)).collect::<PyResult<_>>()?)
+}
+
 impl PyCommand {
-    pub(super) fn new(py: Python<'_>, command: &Command) -> PyResult<Self> {
+    fn new(py: Python<'_>, command: &Command) -> PyResult<Self> {
         Ok(match command {
             Command::AskModel { turn } => Self::AskModel { turn: *turn },
             Command::CallTool { ticket, tool, arguments, again } => Self::CallTool {

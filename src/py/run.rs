@@ -1,7 +1,7 @@
 //! One run: inputs from a driver in, commands out. What has happened goes into its log and, where it has one, its
 //! store.
 
-use super::command::{PyCommand, PyDelta};
+use super::command::{PyCommand, PyDelta, to_commands};
 use super::error::{CoreError, CoreResult};
 use super::outcome::{PyOutcome, check_memory};
 use super::part::{PyPart, split_all};
@@ -15,7 +15,7 @@ use crate::live::{ClaimedRun, LiveRun};
 use crate::part::Content;
 use crate::reply::Value;
 use crate::run::{
-    Command, FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
+    FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
     read_contents, read_log,
 };
 use crate::store::StoreError;
@@ -55,10 +55,6 @@ fn input_with(
 ) -> CoreResult<Vec<PyCommand>> {
     let ((), commands) = view(run).lock()?.apply_with(now, contents, give)?;
     to_commands(run.py(), &commands)
-}
-
-fn to_commands(py: Python<'_>, commands: &[Command]) -> CoreResult<Vec<PyCommand>> {
-    Ok(commands.iter().map(|command| PyCommand::new(py, command)).collect::<PyResult<_>>()?)
 }
 
 #[pymethods]
@@ -308,20 +304,28 @@ impl PyRun {
         input_with(slf, now, contents, |machine| machine.start_with(task, &parts, now))
     }
 
-    /// Takes the next part of a streamed reply. Returns what is new, whether the stream may be stopped, and commands.
+    /// Takes the next part of a streamed reply to the request of a turn; in any other turn, nothing of it. Returns what is
+    /// new, whether the stream may be stopped, and commands.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn push(slf: &Bound<'_, Self>, chunk: Chunk, now: f64) -> CoreResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
+    fn push(
+        slf: &Bound<'_, Self>,
+        chunk: Chunk,
+        turn: u32,
+        now: f64,
+    ) -> CoreResult<(Vec<PyDelta>, bool, Vec<PyCommand>)> {
         let bytes = chunk.bytes();
         check_memory(bytes.len())?;
         let run = view(slf);
-        let push = |run: &mut LiveRun| CoreResult::Ok(run.apply(now, |machine| machine.push(bytes, now))?);
+        let give = |machine: &mut RunMachine| machine.in_turn(turn, |machine| Some(machine.push(bytes, now)));
+        let push = |run: &mut LiveRun| CoreResult::Ok(run.apply(now, give)?);
         let (pushed, commands) = if bytes.len() > DETACH_BYTES {
             slf.py().detach(|| push(&mut *run.lock_detached()?))
         } else {
             push(&mut *run.lock()?)
         }?;
-        let deltas = pushed.deltas.into_iter().map(PyDelta::from).collect();
-        Ok((deltas, pushed.stop, to_commands(slf.py(), &commands)?))
+        let (deltas, stop) = pushed.map_or((Vec::new(), true), |pushed| (pushed.deltas, pushed.stop));
+        let deltas = deltas.into_iter().map(PyDelta::from).collect();
+        Ok((deltas, stop, to_commands(slf.py(), &commands)?))
     }
 
     /// Names the model that is asked from now on, and its service, as far as they are known.
@@ -331,11 +335,12 @@ impl PyRun {
         Ok(())
     }
 
-    /// Ends a streamed reply, which is complete or was stopped. `first_at` is the time of its first piece; `model` names
+    /// Ends the streamed reply of a turn, which is complete or was stopped. `first_at` is the time of its first piece; `model` names
     /// the model that wrote it and its service, where that is not the one of `use_model`.
-    #[pyo3(signature = (finish_reason, usage, now, *, first_at = None, model = None))]
+    #[pyo3(signature = (turn, finish_reason, usage, now, *, first_at = None, model = None))]
     fn end_reply(
         slf: &Bound<'_, Self>,
+        turn: u32,
         finish_reason: Option<&str>,
         usage: Option<&PyUsage>,
         now: f64,
@@ -343,14 +348,15 @@ impl PyRun {
         model: Option<Named<'_>>,
     ) -> CoreResult<Vec<PyCommand>> {
         let details = ReplyDetails { first_at, ..reply_details(finish_reason, usage, model)? };
-        input(slf, now, |machine| machine.end_reply_with(details, now))
+        input(slf, now, |machine| machine.in_turn(turn, |machine| machine.end_reply_with(details, now)))
     }
 
-    /// Reads a whole reply.
-    #[pyo3(signature = (text, finish_reason, usage, now, *, model = None))]
+    /// Reads the whole reply to the request of a turn; in any other turn, nothing of it.
+    #[pyo3(signature = (text, turn, finish_reason, usage, now, *, model = None))]
     fn reply(
         slf: &Bound<'_, Self>,
         text: &str,
+        turn: u32,
         finish_reason: Option<&str>,
         usage: Option<&PyUsage>,
         now: f64,
@@ -358,7 +364,7 @@ impl PyRun {
     ) -> CoreResult<Vec<PyCommand>> {
         check_memory(text.len())?;
         let details = reply_details(finish_reason, usage, model)?;
-        let give = |machine: &mut RunMachine| machine.reply_with(text, details, now);
+        let give = |machine: &mut RunMachine| machine.in_turn(turn, |machine| machine.reply_with(text, details, now));
         if text.len() > DETACH_BYTES {
             let run = view(slf);
             let ((), commands) = slf.py().detach(|| CoreResult::Ok(run.lock_detached()?.apply(now, give)?))?;
@@ -461,9 +467,9 @@ impl PyRun {
         input(slf, now, |machine| machine.time_out(now))
     }
 
-    /// Ends the run because the model client failed.
-    fn model_failed(slf: &Bound<'_, Self>, message: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
-        input(slf, now, |machine| machine.model_failed(message, now))
+    /// Ends the run because the model client failed in a turn.
+    fn model_failed(slf: &Bound<'_, Self>, message: &str, turn: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
+        input(slf, now, |machine| machine.in_turn(turn, |machine| machine.model_failed(message, now)))
     }
 
     /// Ends the run as cancelled.

@@ -297,6 +297,11 @@ impl RunMachine {
         self.send_with(text, &[], now);
     }
 
+    /// Takes what a request of a turn has led to, unless a message has ended it and begun the next one meanwhile.
+    pub fn in_turn<T: Default>(&mut self, turn: u32, act: impl FnOnce(&mut Self) -> T) -> T {
+        if self.state.turn == turn { act(self) } else { T::default() }
+    }
+
     /// Adds a message of the user that has images or files.
     pub fn send_with(&mut self, text: &str, parts: &[Part], now: f64) {
         if self.state.messages.is_empty() {

@@ -16,6 +16,7 @@ from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, read
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import begins_with_calls, prepare
+from callslip._runtime.streamed_reply import StreamedReply
 from callslip._runtime.tool_attempts import repeat
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
@@ -87,28 +88,28 @@ async def _to_end(session: RunSession) -> None:
 
 
 async def _perform_all(session: RunSession, driver: _Driver) -> None:
+    siblings = driver.siblings
+    commands = session.start()
     if session.setup.runs_concurrently:
-        commands: Sequence[Command] = session.start()
+        siblings.queue.extend(commands)
     else:
         # Most runs do one thing at a time, and need no group.
-        commands = await driver.follow(session.start())
+        await driver.follow(commands)
     while True:
-        commands = [*driver.siblings.take_queue(), *commands]
-        if commands or not driver.finish.is_set:
+        if siblings.queue or not driver.finish.is_set:
             try:
                 async with asyncio.TaskGroup() as group:
-                    driver.siblings.group = group
-                    await driver.follow(commands)
+                    siblings.group = group
+                    await driver.follow(siblings.take_queue())
                     if not driver.finish.is_set:
                         await driver.wait_for_finish()
-                    driver.siblings.group = None
+                    siblings.group = None
             except BaseExceptionGroup as errors:
                 raise _GroupError(errors) from None
         if session.close_if_finished():
             return
-        # A message came at the very end; its commands reach the driver in a moment.
+        # A message came at the very end; its commands are in the queue, or will be in a moment.
         driver.finish.clear()
-        commands = ()
 
 
 class _GroupError(BaseException):
@@ -196,11 +197,11 @@ class _Driver(SessionDriver):
             except TimeoutError:
                 await self.follow(self._session.reach_deadline(deadline))
 
-    async def follow(self, commands: Sequence[Command]) -> Sequence[Command]:
+    async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands and those that follow from them: the first inline, others in tasks.
 
-        Returns:
-            The commands that need a task group, if there is none yet.
+        What needs a task group waits in the queue if there is none: before the first one, and while
+        the run ends and a message continues it.
         """
         # With the loop, because looking it up costs a system call.
         task = asyncio.current_task(self._loop)
@@ -209,21 +210,21 @@ class _Driver(SessionDriver):
             # Child runs are always in tasks of their own, so that their depth is not limited.
             inline = not isinstance(commands[0], (StartRun, Settle))
             if self.siblings.group is None and (len(commands) > 1 or not inline):
-                return commands
+                self.siblings.queue.extend(commands)
+                return
             if self._is_stored or self._session.run._feed is not None:
                 commands = await self._wait_until_due(commands)
                 if not commands:
-                    return ()
+                    return
                 inline = not isinstance(commands[0], (StartRun, Settle))
             for sibling in commands[inline:]:
                 self._start(sibling)
             if not inline:
-                return ()
+                return
             performing = self._perform(commands[0], task)
             # No reference is kept to them: many runs wait here at once.
             commands = ()
             commands = await (self._perform_in_time(performing) if self._is_bounded else performing)
-        return ()
 
     async def _wait_until_due(self, commands: Sequence[Command]) -> Sequence[Command]:
         """Wait until the log is written down and the stream's reader has caught up.
@@ -264,7 +265,7 @@ class _Driver(SessionDriver):
 
     def _perform(self, command: Command, task: asyncio.Task[Any]) -> Awaitable[Sequence[Command]]:
         if isinstance(command, AskModel):
-            return self._ask(task)
+            return self._ask(command, task)
         if isinstance(command, CallTool):
             return self._call(command, task)
         if isinstance(command, QUESTIONS):
@@ -290,12 +291,12 @@ class _Driver(SessionDriver):
     async def _cancel_or_finish(self, command: Command) -> Sequence[Command]:
         if isinstance(command, Command.Cancel):
             self._give_up(command.ticket)
-        else:
+        elif self._session.core.finished:
             self.cancel_grace()
             self.finish.set()
         return ()
 
-    async def _ask(self, task: asyncio.Task[Any]) -> Sequence[Command]:
+    async def _ask(self, command: Command.AskModel, task: asyncio.Task[Any]) -> Sequence[Command]:
         session = self._session
         scope = self._asking = self._scope(task)
         self._grace.clear()
@@ -308,15 +309,16 @@ class _Driver(SessionDriver):
                 if shown is not None and not shown.is_ample:
                     await shown.make_room(session)
                 try:
-                    commands = await self._request(scope)
+                    commands = await self._request(scope, command.turn)
                 except Exception as error:
-                    if not session.requests.shorten_after(session, error):
+                    is_late = not session.is_current_turn(command.turn)
+                    if is_late or not session.requests.shorten_after(session, error):
                         raise
-                    commands = await self._request(scope)
+                    commands = await self._request(scope, command.turn)
         except BaseException as error:
             if self._is_for_task(error, scope, task):
                 raise
-            commands = () if scope.cancel_called else session.model_failed(error)
+            commands = () if scope.cancel_called else session.model_failed(error, command.turn)
         finally:
             if self._asking is scope:
                 self._asking = None
@@ -325,11 +327,11 @@ class _Driver(SessionDriver):
             await raise_cancelled()
         return commands
 
-    async def _request(self, scope: CancelScope) -> Sequence[Command]:
-        """Call the model, and read its reply."""
+    async def _request(self, scope: CancelScope, turn: int) -> Sequence[Command]:
+        """Call the model, and read its reply to the request of a turn."""
         session = self._session
         if session.model.is_wrapped:
-            return await model_attempts.ask(session, scope, self._start)
+            return await model_attempts.ask(session, turn, scope, self._start)
         send = session.requests.send
         result = send() if self._model_is_async else await pool.in_thread(send)
         awaited = type(result) is CoroutineType or hasattr(result, "__await__")
@@ -337,8 +339,8 @@ class _Driver(SessionDriver):
             self._model_is_async = True
             result = await cast("Awaitable[object]", result)
         if type(result) is not str:
-            return await self._open(result, scope, awaited=awaited)
-        return () if scope.cancel_called else session.read_text(result)
+            return await self._open(result, scope, turn, awaited=awaited)
+        return () if scope.cancel_called else session.read_text(result, turn)
 
     def _is_for_task(
         self, error: BaseException, scope: CancelScope, task: asyncio.Task[Any]
@@ -352,15 +354,17 @@ class _Driver(SessionDriver):
         return not isinstance(error, Exception)
 
     async def _open(
-        self, result: object, scope: CancelScope, *, awaited: bool
+        self, result: object, scope: CancelScope, turn: int, *, awaited: bool
     ) -> Sequence[Command]:
         """Read a reply that is streamed, or more than text."""
         reply = open_result(result, awaited=awaited)
         if not isinstance(reply, ModelReply):
-            return await read_stream(self._session, reply, self._start)
+            return await read_stream(
+                self._session, reply, self._start, StreamedReply(self._session, turn)
+            )
         if scope.cancel_called:
             return ()
-        return self._session.read_reply(reply)
+        return self._session.read_reply(reply, turn)
 
     async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket

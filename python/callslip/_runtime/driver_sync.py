@@ -160,7 +160,7 @@ class _Driver(SessionDriver):
     def _perform(self, command: Command) -> None:
         match command:
             case Command.AskModel():
-                self._todo.extend(self._ask())
+                self._todo.extend(self._ask(command.turn))
             case Command.CallTool():
                 # A call with no other call or command beside it needs no thread.
                 is_alone = not (self._todo or self._calls or self._waiting)
@@ -195,12 +195,11 @@ class _Driver(SessionDriver):
             return
         handle()
 
-    def _ask(self) -> Sequence[Command]:
+    def _ask(self, turn: int) -> Sequence[Command]:
         """Make attempts until there is a reply, and read it."""
         session = self._session
         self._grace_ends = None
-        turn = session.core.turn
-        attempts = ModelAttempts(session)
+        attempts = ModelAttempts(session, turn)
         try:
             shown = session.requests.shown
             if shown is not None and shown.make_room_sync(session, self._wait_on_loop):
@@ -218,7 +217,7 @@ class _Driver(SessionDriver):
                     failure = attempts.fail(error) if isinstance(error, Exception) else error
                     if failure is not None:
                         if not session.requests.shorten_after(session, failure):
-                            return session.model_failed(failure)
+                            return session.model_failed(failure, turn)
                         attempts.restart()
                 self._sleep(attempts.attempt.wait)
         finally:

@@ -27,22 +27,23 @@ __all__ = ["ModelAttempts", "ask"]
 
 
 class ModelAttempts:
-    """The attempts at one reply, as the wrappers of the model decide.
+    """The attempts at the reply of one turn, as the wrappers of the model decide.
 
     Attributes:
         attempt: The attempt to make now.
         reply: Its reply.
     """
 
-    def __init__(self, session: RunSession) -> None:
+    def __init__(self, session: RunSession, turn: int) -> None:
         self._session = session
+        self._turn = turn
         self._reservation: Reservation | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._attempts = self._session.model.attempts()
         self.attempt = next(self._attempts)
-        self.reply = StreamedReply(self._session, self.attempt)
+        self.reply = StreamedReply(self._session, self._turn, self.attempt)
 
     def restart(self) -> None:
         """Begin again with the first attempt: the messages have changed."""
@@ -95,7 +96,7 @@ class ModelAttempts:
                 failed.call.name, one_line(words), wait, usage, session.now()
             )
         )
-        self.reply = StreamedReply(session, self.attempt)
+        self.reply = StreamedReply(session, self._turn, self.attempt)
         return failure
 
     def close(self) -> None:
@@ -113,12 +114,13 @@ class ModelAttempts:
 
 
 async def ask(
-    session: RunSession, scope: CancelScope, start_call: Callable[..., object]
+    session: RunSession, turn: int, scope: CancelScope, start_call: Callable[..., object]
 ) -> Sequence[Command]:
     """Make attempts until there is a reply, and read it into the run.
 
     Args:
         session: The session of the run.
+        turn: The turn that is asked in.
         scope: The scope of the request: a reply that comes after its cancellation is not read.
         start_call: Starts a call that may start before the reply is complete, in a context.
 
@@ -128,13 +130,13 @@ async def ask(
     Raises:
         Exception: That of the last attempt.
     """
-    attempts = ModelAttempts(session)
+    attempts = ModelAttempts(session, turn)
     try:
         while True:
             try:
                 return await _attempt(session, attempts, scope, start_call)
             except Exception as error:
-                if scope.cancel_called:
+                if scope.cancel_called or not session.is_current_turn(turn):
                     raise
                 failure = attempts.fail(error)
                 if failure is not None:

@@ -164,7 +164,7 @@ async def read_stream(
     session: RunSession,
     stream: ReplyStream | AsyncReplyStream,
     start_call: Callable[[Command], object],
-    reply: StreamedReply | None = None,
+    reply: StreamedReply,
     attempt: Attempt | None = None,
 ) -> Sequence[Command]:
     """Read a streamed reply into the run.
@@ -173,13 +173,12 @@ async def read_stream(
         session: The session of the run.
         stream: The stream.
         start_call: Starts a call that may start before the reply is complete.
-        reply: The reply. Default: that of a model without wrappers.
+        reply: The reply.
         attempt: The attempt that it belongs to; `None` for a model without wrappers.
 
     Returns:
         The commands that follow from the reply.
     """
-    reply = StreamedReply(session) if reply is None else reply
     seconds = None if attempt is None else attempt.timeout
     gate = None if attempt is None else attempt.gate
     reading = None

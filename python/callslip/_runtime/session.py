@@ -196,8 +196,7 @@ class RunSession:
     @property
     def is_of_worker(self) -> bool:
         """Whether a worker drives the run, which others go on with if its program has a fault."""
-        inbox = self.beginning.inbox
-        return inbox is not None and inbox.is_of_worker
+        return (inbox := self.beginning.inbox) is not None and inbox.is_of_worker
 
     def now(self) -> float:
         """Return the time in Unix seconds."""
@@ -243,30 +242,32 @@ class RunSession:
         """Whether the run still waits for the reply of this turn."""
         return not self.core.finished and self.core.turn == turn
 
-    def read_text(self, text: str) -> list[Command]:
-        """Read a whole reply into the run."""
-        commands = self.core.reply(text, None, None, self.now())
+    def read_text(self, text: str, turn: int) -> list[Command]:
+        """Read the whole reply of a turn into the run, unless it is in another one by now."""
+        commands = self.core.reply(text, turn, None, None, self.now())
         return commands if self.run._feed is None else self.publish_events(commands)
 
     def read_reply(
-        self, reply: ModelReply, model: tuple[str, str | None] | None = None
+        self, reply: ModelReply, turn: int, model: tuple[str, str | None] | None = None
     ) -> list[Command]:
         """Read a whole reply into the run, with its usage and the reason for its end.
 
         Args:
             reply: The reply.
+            turn: The turn that it was asked in. If the run is in another one by now, it is dropped.
             model: The name of its model and that of the provider; `None` for the model that is
                 asked first.
         """
         usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
-        if reply.reasoning and (feed := self.run._feed) is not None:
+        feed = self.run._feed
+        if reply.reasoning and feed is not None and self.is_current_turn(turn):
             feed.on_delta(Delta.Reasoning(reply.reasoning))
         return self.publish_events(
-            self.core.reply(reply.text, reply.finish_reason, usage, self.now(), model=model)
+            self.core.reply(reply.text, turn, reply.finish_reason, usage, self.now(), model=model)
         )
 
-    def model_failed(self, error: BaseException) -> list[Command]:
-        """Record that the model client failed, which ends the run.
+    def model_failed(self, error: BaseException, turn: int) -> list[Command]:
+        """Record that the model client failed in a turn, which ends the run.
 
         Raises:
             StoreError: The client did not fail, but the store.
@@ -274,8 +275,10 @@ class RunSession:
         """
         if self.core.unwritten:
             raise error
+        if not self.is_current_turn(turn):
+            return []
         message = self.requests.failure_message(error)
-        return self.publish_events(self.core.model_failed(message, self.now()))
+        return self.publish_events(self.core.model_failed(message, turn, self.now()))
 
     def resolve_tool(
         self, command: Command.CallTool, call: Call

@@ -28,6 +28,7 @@ class StreamedReply:
 
     Args:
         session: The session of the run.
+        turn: The turn that it was asked in.
         attempt: The attempt that the reply belongs to; `None` for a model without wrappers.
     """
 
@@ -43,10 +44,10 @@ class StreamedReply:
         "_usage",
     )
 
-    def __init__(self, session: RunSession, attempt: Attempt | None = None) -> None:
+    def __init__(self, session: RunSession, turn: int, attempt: Attempt | None = None) -> None:
         self._session = session
         self._attempt = attempt
-        self._turn = session.core.turn
+        self._turn = turn
         self._finish_reason: str | None = None
         self._usage: dict[str, float] | None = None
         self._surplus: int | None = None
@@ -75,11 +76,12 @@ class StreamedReply:
             ModelError: It is empty, and the attempt is followed by another one.
         """
         if self._attempt is None:
-            return self._session.read_reply(reply)
+            return self._session.read_reply(reply, self._turn)
         self.add_usage(reply.usage)
         if self._attempt.is_retried:
             check_text_came(reply.text, reply.finish_reason)
-        return self._session.read_reply(replace(reply, usage=self.counts), self._other_model())
+        counted = replace(reply, usage=self.counts)
+        return self._session.read_reply(counted, self._turn, self._other_model())
 
     def push(self, chunk: ModelChunk) -> tuple[bool, Sequence[Command]]:
         """Read a chunk. Returns whether to stop the stream, and calls that may start now.
@@ -107,7 +109,7 @@ class StreamedReply:
             # Meanwhile the run has ended, or is in another turn.
             return True, ()
         self._has_text = self._has_text or not chunk.text.isspace()
-        deltas, stop, commands = session.core.push(chunk.text, session.now())
+        deltas, stop, commands = session.core.push(chunk.text, self._turn, session.now())
         if feed is not None:
             for delta in deltas:
                 feed.on_delta(delta)
@@ -134,6 +136,7 @@ class StreamedReply:
             check_text_came("text" if self._has_text else "", self._finish_reason)
         return session.publish_events(
             session.core.end_reply(
+                self._turn,
                 self._finish_reason,
                 self.core_usage(),
                 session.now(),

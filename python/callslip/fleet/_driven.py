@@ -288,7 +288,7 @@ def _give_up(session: RunSession) -> list[_core.Command]:
         "anything: look at their logs, then call agent.resume(…)"
     )
     commands = resume(session)
-    return commands + session.core.model_failed(message, session.now())
+    return commands + session.core.model_failed(message, session.core.turn, session.now())
 
 
 def is_at_rest(run: Run[Any], elsewhere: Elsewhere) -> bool:
