@@ -200,8 +200,8 @@ class _Driver(SessionDriver):
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands and those that follow from them: the first inline, others in tasks.
 
-        What needs a task group waits in the queue if there is none: before the first one, and while
-        the run ends and a message continues it.
+        Commands that need a task group wait in the queue if there is none: before the first one,
+        and while the run ends and a message continues it.
         """
         # With the loop, because looking it up costs a system call.
         task = asyncio.current_task(self._loop)

@@ -180,8 +180,7 @@ def test_what_promises_less_is_seen_to_keep_less(nursery, whole, tmp_path, durab
 def test_a_fault_while_a_run_is_resumed(nursery, whole, tmp_path, what):
     """A process died in mid-run; the next one meets a fault while it goes on."""
     dead = tmp_path / "dead.sqlite"
-    # The first half of the syncs create the tables.
-    # What comes before creates the tables.
+    # The syncs before this one create the tables.
     fault = Fault("kill", "sync", whole[0]["sync"] * 4 // 5)
     assert nursery.run("faults.durable:one_run", dead, fault, turns=TURNS).killed
     counted = nursery.run("faults.durable:unfinished", left_by(dead, tmp_path / "counted"))
