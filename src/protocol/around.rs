@@ -4,6 +4,7 @@
 //! another move, and where it shows that the move is quoted. Quoting styles make no difference: text that is refused in
 //! double quotes is refused in any others.
 
+mod characters;
 mod conditions;
 mod enclosure;
 mod keys;
@@ -16,6 +17,7 @@ use super::surrounding_text::without_tokens;
 use super::{Code, Move, ToolCall, Violation};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
+use characters::Characters;
 pub(crate) use enclosure::{find as shown_by, has_other_tokens, strip_marks};
 pub(crate) use keys::{is_quote, member};
 pub(crate) use tools::judged;
@@ -124,13 +126,17 @@ impl<'a> Around<'a> {
         let before = outside(&self.before, &self.shown);
         let pieces = before.iter().map(|piece| (*piece, false)).chain(self.after.iter().map(|piece| (*piece, true)));
         for (piece, behind) in pieces.filter(|(piece, _)| !piece.of(self.raw).trim().is_empty()) {
-            if let Some((place, name)) = keys::find(self.raw, piece, keys, &names) {
+            let characters = Characters::of(piece.of(self.raw));
+            if characters.may_hold(keys::KEY)
+                && let Some((place, name)) = keys::find(self.raw, piece, keys, &names)
+            {
                 return Err(self.part_outside(place, name));
             }
             if behind && let Some(place) = keys::leftover(self.raw, piece) {
                 return Err(self.more_of_it(place));
             }
-            if !matches!(outcome, Move::Finish { .. })
+            if characters.may_hold(conditions::CONDITION)
+                && !matches!(outcome, Move::Finish { .. })
                 && let Some((place, key)) = self.beside(keys::without_lead(self.raw, piece))
             {
                 return Err(self.part_outside(place, key));

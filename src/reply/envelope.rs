@@ -37,6 +37,24 @@ pub enum Mark {
     },
 }
 
+/// Tags that are sought, with the bytes that one of them, or a mark of reasoning, may begin with.
+#[derive(Debug, Clone)]
+pub struct Tags {
+    tags: Arc<[Tag]>,
+    firsts: Bytes,
+}
+
+impl<T: Into<Arc<[Tag]>>> From<T> for Tags {
+    fn from(tags: T) -> Self {
+        let tags = tags.into();
+        let mut firsts = *FIRSTS;
+        for tag in &*tags {
+            firsts.insert_letter(tag.first());
+        }
+        Self { tags, firsts }
+    }
+}
+
 /// What counts at the present place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -82,11 +100,8 @@ pub struct Envelope {
 
 impl Envelope {
     /// A reader that finds `tags`, and reasoning blocks under any name that is not among `own`.
-    pub fn new(tags: Arc<[Tag]>, own: &'static [&'static str], prefilled: bool) -> Self {
-        let mut firsts = *FIRSTS;
-        for tag in &*tags {
-            firsts.insert_letter(tag.first());
-        }
+    pub fn new(tags: impl Into<Tags>, own: &'static [&'static str], prefilled: bool) -> Self {
+        let Tags { tags, firsts } = tags.into();
         Self {
             position: 0,
             settled: 0,

@@ -28,6 +28,8 @@ const NOT_MEANT: [&str; 14] = [
 ];
 /// What begins a comment, and what ends it before the end of its line.
 const COMMENTS: [(&str, &str); 4] = [("<!--", "-->"), ("/*", "*/"), ("//", "\n"), ("# ", "\n")];
+/// What every condition holds, and every object beside a move.
+pub(super) const CONDITION: &str = ":={<-/#";
 /// Bytes of a tag that are looked at.
 const LONGEST_TAG: usize = 120;
 
@@ -62,16 +64,36 @@ fn setting(line: &str) -> Option<&str> {
 
 /// A word of a comment that says when, how or whether the move is meant.
 fn comment(line: &str) -> Option<&str> {
-    COMMENTS.iter().find_map(|(opening, closing)| {
-        let at = line.find(opening)?;
-        let before = line.get(..at)?;
-        // At the beginning of its line it is a heading.
-        let heading = *opening == "# " && before.is_empty();
-        let inside =
-            line.get(at + opening.len()..).filter(|_| !heading && !before.ends_with(|c: char| !c.is_whitespace()))?;
-        let inside = inside.get(..inside.find(closing).unwrap_or(inside.len()))?;
-        inside.split(|c: char| !c.is_alphanumeric()).find(|word| is_deciding(&word.to_lowercase()))
+    let deciding = |text: &&str| is_deciding(&text.to_lowercase());
+    COMMENTS.iter().find_map(|mark| comments(line, mark).flat_map(words).find(deciding))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
+}
+
+/// What stands in the comments of a line, one behind the other.
+fn comments<'t>(line: &'t str, (opening, closing): &(&'static str, &'static str)) -> impl Iterator<Item = &'t str> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = at + line.get(at..)?.find(opening)?;
+            at = start + opening.len();
+            let (before, inside) = (line.get(..start)?, line.get(at..)?);
+            // At the beginning of its line it is a heading.
+            if *opening == "# " && before.is_empty() || !may_end(before) {
+                continue;
+            }
+            let length = inside.find(closing).unwrap_or(inside.len());
+            at += length;
+            return inside.get(..length);
+        }
     })
+}
+
+/// Whether a comment may begin behind a text: not inside of a word, an address or a path.
+fn may_end(before: &str) -> bool {
+    before.chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, ';' | ',' | ')' | ']' | '}' | '>'))
 }
 
 /// A key of an object anywhere in the line, the name or attribute of a tag, an option of a command.
@@ -132,6 +154,10 @@ mod tests {
             (" --dry-run", "dry-run"),
             ("status: cancelled", "cancelled"),
             (" // dry run", "dry"),
+            ("See https://example.org // dry run", "dry"),
+            ("# Call # only an example", "only"),
+            ("/* so */ then; /* not now */", "not"),
+            ("done;// never", "never"),
             ("<!-- do not run -->", "not"),
             (" # only an example", "only"),
         ] {

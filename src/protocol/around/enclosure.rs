@@ -135,7 +135,15 @@ const DENIALS: [&str; 6] = ["[ ]", "☐", "❌", "✗", "🚫", "⛔"];
 
 /// The move is a comment, a line of a difference or a part of a program by what stands next to it on its line.
 fn in_code(raw: &str, place: Span) -> bool {
+    let after = raw.get(place.end..).unwrap_or("");
+    let rest = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    if rest || after.starts_with('(') {
+        return true;
+    }
     let written = around(raw, place).of(raw);
+    if written.trim().is_empty() {
+        return false;
+    }
     let left = strip_marks(written);
     let said = left.trim();
     // With a blank behind it, it begins an item of a list.
@@ -144,16 +152,12 @@ fn in_code(raw: &str, place: Span) -> bool {
         let only = said.trim_end_matches(mark).is_empty() && !said.is_empty();
         only || mark.len() == 2 && mark != "--" && said.ends_with(mark)
     };
-    let after = raw.get(place.end..).unwrap_or("");
-    let rest = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
     let placeholder = left.ends_with('$');
     difference
         || placeholder
         || is_branch(said)
         || LINE_MARKS.iter().any(|mark| marked(mark))
         || DENIALS.iter().any(|sign| said.ends_with(sign))
-        || rest
-        || after.starts_with('(')
 }
 
 /// Words that begin a branch of a program.

@@ -11,6 +11,8 @@ const LABELS: [&str; 2] = ["thought", "thoughts"];
 /// Characters of a key that are looked for between two quotes.
 const LONGEST_KEY: usize = 200;
 
+/// What stands around or behind every key and name.
+pub(super) const KEY: &str = "\"'`:=";
 /// Names of several words that are looked for.
 const SEVERAL_WORDS: usize = 40;
 

@@ -46,9 +46,14 @@ pub(super) fn is_of_another(left: &str) -> bool {
         if line_begins && let Some(named) = labelled(rest).or_else(|| headed(rest)) {
             other = named;
         }
-        let c = rest.chars().next().unwrap_or(' ');
-        line_begins = c == '\n';
-        at += c.len_utf8();
+        // The next place where a line or a token may begin.
+        let first = rest.chars().next().unwrap_or(' ');
+        line_begins = first == '\n';
+        at += first.len_utf8();
+        if !line_begins {
+            let rest = left.get(at..).unwrap_or("");
+            at += rest.find(['\n', '<', '[']).unwrap_or(rest.len());
+        }
     }
     other
 }
@@ -85,8 +90,8 @@ const HEADINGS: [&str; 2] = ["tool_execution_result", "result of ticket"];
 /// Whose turn a line begins that holds a role and marks, and no other word: `### User`, `[user]`, `]~b]user`, `user`.
 fn headed(rest: &str) -> Option<bool> {
     let line = rest.lines().next().unwrap_or("").trim();
-    let small = line.to_lowercase();
-    if HEADINGS.iter().any(|heading| small.starts_with(heading)) {
+    let begins = |heading: &str| line.get(..heading.len()).is_some_and(|start| start.eq_ignore_ascii_case(heading));
+    if HEADINGS.iter().any(|heading| begins(heading)) {
         return Some(true);
     }
     // A list of roles is prose.
@@ -95,6 +100,7 @@ fn headed(rest: &str) -> Option<bool> {
     {
         return None;
     }
+    let small = line.to_lowercase();
     let named = small.trim_matches(|c: char| !c.is_alphanumeric());
     let word = named.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
     // Of a mark with several words the last one counts, if a sign of markup stands before it.

@@ -238,7 +238,7 @@ fn meant(raw: &str, before: Vec<Span>, moved: &Move, options: &ReadOptions) -> R
 fn apart(raw: &str, moved: &Move) -> Result<(), BoxedViolation> {
     let Move::Call { calls } = moved else { return Ok(()) };
     let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return Ok(()) };
-    let mut envelope = Envelope::new(Arc::new([Tag::new(START)]), NO_REASONING, false);
+    let mut envelope = Envelope::new([Tag::new(START)], NO_REASONING, false);
     envelope.resume(last.span.end);
     while let Some(mark) = envelope.next(raw, true, LOOK) {
         if let Mark::Tag { span, .. } = mark {

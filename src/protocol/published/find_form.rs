@@ -3,11 +3,11 @@
 use super::families::{Form, ROWS, Row};
 use crate::protocol::chatty::read::displayed_block;
 use crate::reply::Span;
-use crate::reply::envelope::{Envelope, Look, Mark as Found};
+use crate::reply::envelope::{Envelope, Look, Mark as Found, Tags};
 use crate::reply::tag::Tag;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-static TAGS: LazyLock<Arc<[Tag]>> = LazyLock::new(|| ROWS.iter().map(|row| Tag::new(row.mark)).collect());
+static TAGS: LazyLock<Tags> = LazyLock::new(|| ROWS.iter().map(|row| Tag::new(row.mark)).collect::<Vec<_>>().into());
 /// What follows the line of an `Action:`.
 pub(super) const INPUT: &str = "action input:";
 /// Marks of Markdown around the words of such lines.
@@ -47,7 +47,7 @@ impl Finder {
         own: Option<&str>,
     ) -> Self {
         Self {
-            envelope: Envelope::new(Arc::clone(&TAGS), no_reasoning, prefilled).reasoning(reasoning),
+            envelope: Envelope::new(TAGS.clone(), no_reasoning, prefilled).reasoning(reasoning),
             own: own.and_then(|own| ROWS.iter().position(|row| own.eq_ignore_ascii_case(row.mark))),
             reasoning: Vec::new(),
             pending: None,

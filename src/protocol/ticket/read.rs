@@ -11,7 +11,7 @@ use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 use crate::protocol::{surrounding_text, violations};
 use crate::reply::buffer::Buffer;
-use crate::reply::envelope::{Envelope, Look, Mark};
+use crate::reply::envelope::{Envelope, Look, Mark, Tags};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Span};
 use crate::tool::AnswerType;
@@ -25,7 +25,7 @@ const END_THOUGHTS: usize = 1;
 const OUTPUT: usize = 2;
 const END_OUTPUT: usize = 3;
 
-static TAGS: LazyLock<Arc<[Tag]>> =
+static TAGS: LazyLock<Tags> =
     LazyLock::new(|| ["<thoughts>", "</thoughts>", "<output>", "</output>"].map(Tag::new).into());
 /// What ends the object.
 static ENDS: LazyLock<Arc<[Tag]>> = LazyLock::new(|| Arc::new([Tag::new("</output>")]));
@@ -38,7 +38,7 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
     Box::new(TicketDecoder {
         options,
         buffer: Buffer::default(),
-        envelope: Envelope::new(Arc::clone(&TAGS), &["thoughts"], options.think_prefilled).reasoning(reasoning),
+        envelope: Envelope::new(TAGS.clone(), &["thoughts"], options.think_prefilled).reasoning(reasoning),
         section: OpenSection::Outside,
         outside: PayloadFinder::new(&decision::PAYLOAD, &options, Arc::clone(&ENDS)),
         inside,

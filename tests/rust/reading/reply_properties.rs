@@ -225,12 +225,20 @@ fn hostile_texts() -> Vec<(&'static str, Make)> {
         ("long code", Box::new(long_code)),
         ("many calls", Box::new(|n| format!("<tool>[{}", "{\"tool_name\": \"w\", \"arguments\": {}},".repeat(n / 37)))),
         ("specials", Box::new(|n| "<|x|>".repeat(n / 5))),
+        ("channels", Box::new(|n| "<|channel|>".repeat(n / 11))),
+        ("documents and a block", Box::new(|n| format!("{}{}", "<<EOF\n".repeat(n / 6), block()))),
+        ("marks and a block", Box::new(|n| format!("{}{}", "<a>[B]".repeat(n / 6), block()))),
+        ("comments and a block", Box::new(|n| format!("{}{}", "<!--/*a//".repeat(n / 9), block()))),
         ("calls in other forms", Box::new(|n| "[TOOL_CALLS]a[ARGS]{\"b\": 1}".repeat(n / 26))),
         ("calls in lines", Box::new(|n| "Action: a\nAction Input: {}\nObservation: b\n".repeat(n / 42))),
         ("parameters", Box::new(|n| format!("<function=a>{}", "<parameter=b>c</parameter>".repeat(n / 26)))),
         ("lines that begin like calls", Box::new(|n| "Action: a\nfunctions.b(\n".repeat(n / 23))),
         ("numbers", Box::new(|n| format!("{{\"action\": [{}", "1234567890, ".repeat(n / 12)))),
     ]
+}
+
+fn block() -> &'static str {
+    "<tool>[{\"call_id\": \"c1\", \"tool_name\": \"w\", \"arguments\": {}}]</tool>"
 }
 
 /// Of the texts that are compared.

@@ -28,6 +28,9 @@ const OPENINGS: [&str; 9] = [
 /// What stands before the names of some models' tags.
 const MARK: &str = "｜DSML｜";
 
+/// Characters of a channel's header that are looked at.
+const LONGEST_HEADER: usize = 200;
+
 /// The smallest correct block.
 pub(super) fn form(own: (&Tag, &Tag)) -> String {
     format!("{}[{}]{}", own.0.literal(), call::CALL, own.1.literal())
@@ -122,8 +125,10 @@ fn past_attributes(after: &str) -> &str {
 
 /// A call in a channel of a model's chat template: `<|channel|>commentary to=functions.name`.
 fn channel_call(rest: &str) -> bool {
-    let line = rest.strip_prefix("<|channel|>").and_then(|rest| rest.lines().next());
-    line.is_some_and(|line| line.split("<|message|>").next().is_some_and(|header| header.contains(" to=")))
+    let Some(rest) = rest.strip_prefix("<|channel|>") else { return false };
+    let rest = rest.char_indices().nth(LONGEST_HEADER).map_or(rest, |(end, _)| rest.get(..end).unwrap_or(rest));
+    let line = rest.lines().next().unwrap_or("");
+    line.split("<|message|>").next().is_some_and(|header| header.contains(" to="))
 }
 
 /// Judges tags whatever stands between them: a pair is a call, an end tag alone is the end of one.

@@ -47,9 +47,9 @@ fn place(mark: Mark) -> Span {
 /// As each protocol uses it; a bracket is passed over as if no payload began there.
 fn find(input: Input<'_>, chunks: &[&[u8]]) -> Found {
     let prefilled = input.option(2);
-    let tags = |names: &[&str]| names.iter().map(|name| Tag::new(*name)).collect();
+    let tags = |names: &[&str]| names.iter().map(|name| Tag::new(*name)).collect::<Vec<_>>();
     let (mut envelope, look) = match input.options & 3 {
-        0 => (Envelope::new(Vec::new().into(), &[], prefilled), Look { brackets: true, reasoning: true, code: false }),
+        0 => (Envelope::new(Vec::new(), &[], prefilled), Look { brackets: true, reasoning: true, code: false }),
         1 => {
             let tags = tags(&["<thoughts>", "</thoughts>", "<output>", "</output>"]);
             let envelope = Envelope::new(tags, &["thoughts", "thought"], prefilled);

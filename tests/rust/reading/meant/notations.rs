@@ -19,6 +19,8 @@ fn a_condition_beside_a_move_in_any_notation() {
         let value = dice.pick(&["true", "false", "approved", "no", "1"]);
         let said = dice.pick(&["cancelled", "draft", "skipped", "rejected"]);
         let word = dice.pick(&["not now", "dry run", "only an example", "if approved", "todo"]);
+        // An address and a heading have the marks of comments as well.
+        let lead = dice.pick(&["", "See https://example.org ", "https://a.b//c; ", "## Next ", "Done; "]);
         let (label, condition) = match dice.below(12) {
             0 => ("line", format!("{key}: {value}")),
             1 => ("quoted", format!("\"{key}\": \"{value}\"")),
@@ -29,9 +31,9 @@ fn a_condition_beside_a_move_in_any_notation() {
             6 => ("empty tag", format!("<{key}/>")),
             7 => ("item", format!("- {key} = {value}")),
             8 => ("value", format!("status: {said}")),
-            9 => ("comment", format!("// {word}")),
-            10 => ("comment of markup", format!("<!-- {word} -->")),
-            _ => ("comment in C", format!("/* {word} */")),
+            9 => ("comment", format!("{lead}// {word}")),
+            10 => ("comment of markup", format!("{lead}<!-- so --> <!-- {word} -->")),
+            _ => ("comment in C", format!("{lead}/* so */ /* {word} */")),
         };
         if dice.one_in(2) {
             Case::never(format!("{label} before"), meant.protocol, format!("{condition}\n{text}"))
