@@ -822,8 +822,9 @@ class Reader:
             chunk: The piece, as text or as bytes of UTF-8, which may end inside a character.
 
         Returns:
-            What is new, and the state of the reply: `"open"`, `"complete"` (the move is there, and
-            the stream can be stopped), or `"doomed"` (it can't become valid any more).
+            What is new, and the state of the reply: `"open"`, `"complete"` (the move is there,
+            nothing that may follow changes it, and the stream can be stopped), or `"doomed"` (it
+            can't become valid any more).
 
         Raises:
             UsageError: The chunk is neither text nor bytes, or `finish` was called before.

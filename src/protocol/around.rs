@@ -5,6 +5,7 @@
 //! double quotes is refused in any others.
 
 mod characters;
+mod code;
 mod conditions;
 mod enclosure;
 mod keys;

@@ -2,7 +2,7 @@
 
 use super::around::{has_other_tokens, member, more_of_it};
 use super::repair_notes::RepairNotes;
-use crate::reply::envelope::reasoning_ends;
+use crate::reply::envelope::closings;
 use crate::reply::tag::{Match, Tag, special_token};
 use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
 
@@ -162,19 +162,19 @@ pub(crate) fn trailing(
             no_fragment(text, Span::new(start + rest.len() - inside.len(), start + rest.len()))?;
         }
         let (kept, tokens) = without_tokens(rest);
+        if let Some(tag) = orphan_think(rest) {
+            let message = "expected the reply after the reasoning: got the end of a reasoning block behind it";
+            return Err(Box::new(
+                Violation::new(Code::OrphanCloseTag, message)
+                    .at(shifted(tag, start))
+                    .hint("reply once more, without reasoning around it"),
+            ));
+        }
         if let Some(token) = tokens {
             notes.note(RepairCode::SpecialTokenStripped, shifted(token, start))?;
         }
         if let Some(kept) = kept {
             let place = shifted(kept, start);
-            if let Some(tag) = orphan_think(place.of(text)) {
-                let message = "expected the reply after the reasoning: got the end of a reasoning block behind it";
-                return Err(Box::new(
-                    Violation::new(Code::OrphanCloseTag, message)
-                        .at(shifted(tag, place.start))
-                        .hint("reply once more, without reasoning around it"),
-                ));
-            }
             let role = tokens.is_some_and(|token| token.end <= kept.start) && role(place.of(text));
             let code = if role || invented(place.of(text)) {
                 RepairCode::HallucinatedObservation
@@ -223,7 +223,7 @@ fn orphan_think(text: &str) -> Option<Span> {
         let opened = text.get(..span.start)?.to_ascii_lowercase().contains(&begun);
         (!opened).then_some(span)
     };
-    reasoning_ends().filter_map(place).min_by_key(|span| span.start)
+    closings().filter_map(place).min_by_key(|span| span.start)
 }
 
 /// Passes surplus closing brackets, and refuses members that follow the closed payload.

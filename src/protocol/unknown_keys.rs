@@ -3,6 +3,7 @@
 
 use crate::reply::Value;
 use crate::reply::json::quoted;
+use crate::reply::json_text;
 use std::borrow::Cow;
 
 /// What a key may have carried.
@@ -260,7 +261,7 @@ pub(crate) fn is_empty(value: &Value) -> bool {
 pub(crate) fn decoded(value: &Value) -> Cow<'_, Value> {
     if let Value::String(text) = value
         && text.trim_start().starts_with('{')
-        && let Ok(Value::Object(object)) = serde_json::from_str(text)
+        && let Some(Value::Object(object)) = json_text::parse(text)
     {
         return Cow::Owned(Value::Object(object));
     }

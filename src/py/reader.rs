@@ -85,7 +85,12 @@ impl PyReader {
         let push = |reading: &mut Reading| {
             let mut deltas = Vec::new();
             let decoder = reading.decoder.as_mut().ok_or_else(finished)?;
-            reading.status = decoder.push(bytes, &mut deltas);
+            // A move that is whole counts as complete once nothing that may follow changes it.
+            reading.status = match (decoder.push(bytes, &mut deltas), decoder.settled()) {
+                (Status::Doomed, _) => Status::Doomed,
+                (_, Some(at)) => Status::Complete(at),
+                (_, None) => Status::Open,
+            };
             for delta in &deltas {
                 reading.told.add(delta);
             }

@@ -4,12 +4,12 @@
 mod code;
 mod reasoning;
 
-pub(crate) use reasoning::{DETAILS, LOOSE, reasoning_ends, word_ends};
+pub(crate) use reasoning::{DETAILS, LOOSE, closings, reasoning_ends, word_ends};
 
 use super::Span;
 use super::tag::{Match, Tag};
 use code::Code;
-use reasoning::{Bytes, FIRSTS, KINDS, Kind};
+use reasoning::{Bytes, FIRSTS, KINDS, Kind, LEADS};
 use std::sync::Arc;
 
 /// What is found in the text.
@@ -37,7 +37,7 @@ pub enum Mark {
     },
 }
 
-/// Tags that are sought, with the bytes that one of them, or a mark of reasoning, may begin with.
+/// Tags that are sought, with the bytes that one of them may begin with.
 #[derive(Debug, Clone)]
 pub struct Tags {
     tags: Arc<[Tag]>,
@@ -47,7 +47,7 @@ pub struct Tags {
 impl<T: Into<Arc<[Tag]>>> From<T> for Tags {
     fn from(tags: T) -> Self {
         let tags = tags.into();
-        let mut firsts = *FIRSTS;
+        let mut firsts = Bytes::default();
         for tag in &*tags {
             firsts.insert_letter(tag.first());
         }
@@ -88,8 +88,10 @@ pub struct Envelope {
     own: &'static [&'static str],
     /// Reasoning between marks that were added.
     added: Vec<Kind>,
-    /// The bytes that a tag or a mark of reasoning may begin with.
-    firsts: Bytes,
+    /// The bytes that a tag may begin with.
+    tag_firsts: Bytes,
+    /// The bytes that a mark of reasoning may begin with anywhere.
+    reasoning_firsts: Bytes,
     open: Option<Reasoning>,
     /// Up to here there are only blanks and reasoning.
     lead: usize,
@@ -108,7 +110,8 @@ impl Envelope {
             tags,
             own,
             added: Vec::new(),
-            firsts,
+            tag_firsts: firsts,
+            reasoning_firsts: *FIRSTS,
             open: None,
             lead: 0,
             prefilled,
@@ -121,7 +124,7 @@ impl Envelope {
     pub fn reasoning(mut self, marks: &[(String, String)]) -> Self {
         for (start, end) in marks {
             let kind = Kind::added(start, end);
-            self.firsts.insert_letter(kind.start.first());
+            self.reasoning_firsts.insert_letter(kind.start.first());
             self.added.push(kind);
         }
         self
@@ -161,6 +164,11 @@ impl Envelope {
     /// The content of the reasoning block that is open, as far as it is certain.
     pub fn open_reasoning(&self) -> Option<Span> {
         self.open.as_ref().map(|open| Span::new(open.content, self.settled))
+    }
+
+    /// Whether a tag or a mark of reasoning may begin with a byte.
+    fn may_begin(&self, byte: u8) -> bool {
+        self.tag_firsts.contains(byte) || self.reasoning_firsts.contains(byte)
     }
 
     /// Where the reasoning block that is open begins.
@@ -248,7 +256,7 @@ impl Envelope {
 
     /// Passes a byte of code in a line, which is plain text after all if the code has no end.
     fn in_inline_code(&mut self, byte: u8) {
-        if self.firsts.contains(byte) {
+        if self.may_begin(byte) {
             let position = self.position;
             if let Some(inline) = &mut self.code.inline {
                 inline.doubt.get_or_insert(position);
@@ -260,7 +268,7 @@ impl Envelope {
     /// Whether a tag begins with the bracket here.
     fn may_be_tag(&self, text: &str, end: bool, look: Look) -> bool {
         let rest = text.get(self.position..).unwrap_or("");
-        if !rest.bytes().next().is_some_and(|byte| self.firsts.contains(byte)) {
+        if !rest.bytes().next().is_some_and(|byte| self.may_begin(byte)) {
             return false;
         }
         let counts = look.reasoning && !self.quoted(text);
@@ -276,12 +284,12 @@ impl Envelope {
     }
 
     fn tag(&mut self, text: &str, byte: u8, end: bool, look: Look) -> Found {
-        if !self.firsts.contains(byte) {
+        if !self.may_begin(byte) {
             return Found::Nothing;
         }
         let Some(rest) = text.get(self.position..) else { return Found::Nothing };
         let mut partial = false;
-        for (index, tag) in self.tags.iter().enumerate() {
+        for (index, tag) in self.tags.iter().enumerate().filter(|(_, tag)| tag.may_begin(byte)) {
             match tag.at(rest, end) {
                 Match::No => {}
                 Match::Partial => partial = true,
@@ -293,7 +301,7 @@ impl Envelope {
                 }
             }
         }
-        if look.reasoning && !self.quoted(text) {
+        if look.reasoning && self.reasoning_firsts.contains(byte) && !self.quoted(text) {
             match self.begin(rest, end, Kind::is_anywhere) {
                 Found::Nothing => {}
                 Found::Partial => partial = true,
@@ -326,6 +334,7 @@ impl Envelope {
                 self.lead = self.position + blank.len_utf8();
                 Found::Nothing
             }
+            Some(c) if u8::try_from(c).is_ok_and(|byte| byte.is_ascii() && !LEADS.contains(byte)) => Found::Nothing,
             Some(_) => self.begin(rest, end, |kind| !kind.is_anywhere()),
         }
     }
@@ -334,7 +343,8 @@ impl Envelope {
     fn begin(&mut self, rest: &str, end: bool, counts: fn(&Kind) -> bool) -> Found {
         let mut partial = false;
         let mut begun = None;
-        for kind in self.kinds().filter(|kind| counts(kind)) {
+        let first = rest.bytes().next().unwrap_or(0);
+        for kind in self.kinds().filter(|kind| kind.start.may_begin(first) && counts(kind)) {
             match kind.begins(rest, end) {
                 Match::No => {}
                 _ if self.is_own(kind) => {}

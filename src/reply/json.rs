@@ -19,7 +19,7 @@ mod tests;
 pub(crate) use frame::quoted;
 pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
-pub(crate) use trivia::is_deciding;
+pub(crate) use trivia::{is_deciding, is_not_meant};
 
 use super::tag::Tag;
 use super::{BoxedViolation, Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};
@@ -184,6 +184,12 @@ struct Doubts {
     python: Option<usize>,
     /// The first escape in a string in double quotes that JSON does not have and Python does.
     foreign_escape: Option<Span>,
+    /// The first blank between tokens that is written as an escape.
+    written_blank: Option<Span>,
+    /// The first backslash in a string.
+    backslash: Option<Span>,
+    /// Braces are doubled.
+    doubled: bool,
     /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
     strays: Vec<(u8, Span)>,
 }

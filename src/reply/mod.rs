@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod envelope;
 pub mod json;
+pub(crate) mod json_text;
 pub mod limit;
 pub mod object;
 pub mod repair;

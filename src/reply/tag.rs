@@ -61,6 +61,11 @@ impl Tag {
         self.head[0]
     }
 
+    /// Whether it may stand where a text begins with this byte.
+    pub fn may_begin(&self, byte: u8) -> bool {
+        self.head[0].eq_ignore_ascii_case(&byte)
+    }
+
     /// Whether it stands at the beginning of `rest`; `end` says that no more text will come.
     pub fn at(&self, rest: &str, end: bool) -> Match {
         let partial = if end { Match::No } else { Match::Partial };

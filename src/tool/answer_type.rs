@@ -4,12 +4,12 @@
 //! messages, the coercions and the made-up example are those of tools.
 
 use super::describe::{short_type, truncate};
-use super::json_text;
 use super::problem::misread;
 use super::sample_call::spaced;
 use super::set::ToolSet;
 use super::spec::{Effect, ToolKind, ToolSpec};
 use super::types::{Schema, Types};
+use crate::reply::json_text;
 use crate::reply::{Code, Object, Value, Violation};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
@@ -258,7 +258,7 @@ fn says_more(schema: &Json) -> bool {
 mod tests {
     use super::AnswerType;
     use crate::reply::Value;
-    use crate::tool::json_text::parse;
+    use crate::reply::json_text::parse;
     use serde_json::json;
     use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Lossless coercions: where a value has the wrong type and exactly one reading has the right one, that reading is
 //! taken and its place recorded. A value that the schema admits as it is stays as it is.
 
-use super::json_text;
 use super::types::{Schema, Types};
+use crate::reply::json_text;
 use crate::reply::{Number, Value};
 
 /// Digits of an integer that is written out from a fraction or an exponent, or read from a string.
@@ -98,7 +98,7 @@ fn read_as_number(reading: &Value, types: Types) -> Option<Value> {
 }
 
 /// The integer that a number with fraction or exponent is exactly: `5.0` and `5e0` are `5`.
-fn whole(text: &str) -> Option<String> {
+pub(super) fn whole(text: &str) -> Option<String> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text),

@@ -6,7 +6,6 @@ mod coerce;
 pub(crate) mod describe;
 mod flat_schema;
 mod interface;
-mod json_text;
 mod look_up;
 mod loosen;
 mod nearest_names;

@@ -376,7 +376,7 @@ fn below<'a>(schema: Schema<'a>, pointer: &str) -> Schema<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tool::json_text::parse;
+    use crate::reply::json_text::parse;
     use crate::tool::schema::Checker;
     use serde_json::{Value as Json, json};
 

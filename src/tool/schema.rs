@@ -1,13 +1,13 @@
 //! The check of a call's arguments against its tool's schema: every problem at once, lossless coercions recorded.
 
-use super::coerce::{coerce, within};
+use super::coerce::{coerce, whole, within};
 use super::flat_schema::FlatSchema;
-use super::json_text;
 use super::loosen::loosened;
 use super::problem::{Problem, absent, problems};
 use super::types::Schema;
 use super::validation_cost::is_affordable;
-use crate::reply::{Object, Value};
+use crate::reply::json_text;
+use crate::reply::{Number, Object, Value};
 use jsonschema::{Draft, Validator};
 use serde_json::Value as Json;
 use std::sync::{Arc, OnceLock};
@@ -201,10 +201,7 @@ fn plain(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
-        Value::Number(number) => serde_json::from_str(number.as_str()).unwrap_or_else(|_| {
-            // Larger than any float: only its sign and its being a number still matter to a schema.
-            Json::from(if number.as_str().starts_with('-') { f64::MIN } else { f64::MAX })
-        }),
+        Value::Number(number) => plain_number(number),
         Value::String(text) => Json::String(text.to_string()),
         Value::Array(items) => Json::Array(items.iter().map(plain).collect()),
         Value::Object(object) => {
@@ -213,11 +210,31 @@ fn plain(value: &Value) -> Json {
     }
 }
 
+/// The least float whose neighbours are whole numbers.
+const WHOLE: f64 = 4_503_599_627_370_496.0;
+
+fn plain_number(number: &Number) -> Json {
+    let text = number.as_str();
+    let plain = serde_json::from_str(text).unwrap_or_else(|_| {
+        // Larger than any float: only its sign and its being a number still matter to a schema.
+        Json::from(if text.starts_with('-') { f64::MIN } else { f64::MAX })
+    });
+    let rounded = plain.as_f64().filter(|float| !number.is_integer() && float.fract() == 0.0 && whole(text).is_none());
+    let Some(float) = rounded else { return plain };
+    // A fraction that a float has no room for: what is written is no whole number, whatever it is rounded to.
+    if float.abs() >= WHOLE {
+        return Json::from((WHOLE - 0.5).copysign(float));
+    }
+    let cut = text.trim_start_matches('-').split('.').next().and_then(|digits| digits.parse::<f64>().ok());
+    let outwards = cut == Some(float.abs());
+    Json::from(if outwards == float.is_sign_positive() { float.next_up() } else { float.next_down() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::Checker;
     use crate::reply::Value;
-    use crate::tool::json_text::parse;
+    use crate::reply::json_text::parse;
     use serde_json::Value as Json;
 
     #[test]

@@ -77,7 +77,7 @@ fn apply(schema: Schema<'_>, value: &Value, depth: usize, left: &mut usize) -> O
 #[cfg(test)]
 mod tests {
     use super::is_affordable;
-    use crate::tool::json_text::parse;
+    use crate::reply::json_text::parse;
     use crate::tool::types::Schema;
     use serde_json::json;
 

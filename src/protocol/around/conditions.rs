@@ -2,34 +2,30 @@
 //! of a command.
 
 use super::keys::{is_name, is_quote};
-use crate::protocol::unknown_keys::is_condition_of_text;
+use crate::protocol::unknown_keys::{is_condition_of_text, is_remark};
 use crate::reply::Span;
-use crate::reply::json::is_deciding;
+use crate::reply::json::{is_deciding, is_not_meant};
 use crate::reply::tag::special_token;
 
 /// Words of a value that a setting may have: a longer one is a sentence behind a label.
 const WORDS: usize = 3;
-/// Values of a setting that say that the move is not meant, whatever its name is.
-const NOT_MEANT: [&str; 14] = [
-    "aborted",
-    "canceled",
-    "cancelled",
-    "denied",
-    "disabled",
-    "draft",
-    "failed",
-    "invalid",
-    "never",
-    "pending",
-    "planned",
-    "rejected",
-    "skipped",
-    "superseded",
-];
 /// What begins a comment, and what ends it before the end of its line.
-const COMMENTS: [(&str, &str); 4] = [("<!--", "-->"), ("/*", "*/"), ("//", "\n"), ("# ", "\n")];
+const COMMENTS: [(&str, &str); 10] = [
+    ("<!--", "-->"),
+    ("/*", "*/"),
+    ("(*", "*)"),
+    ("{#", "#}"),
+    ("{-", "-}"),
+    ("<%--", "--%>"),
+    ("<#", "#>"),
+    ("--[[", "]]"),
+    ("//", "\n"),
+    ("#", "\n"),
+];
+/// What begins a comment where it begins a line, and is punctuation elsewhere.
+const LINE_COMMENTS: [&str; 3] = ["--", ";;", "%"];
 /// What every condition holds, and every object beside a move.
-pub(super) const CONDITION: &str = ":={<-/#";
+pub(super) const CONDITION: &str = ":={<-/#(;%";
 /// Bytes of a tag that are looked at.
 const LONGEST_TAG: usize = 120;
 
@@ -58,14 +54,17 @@ fn setting(line: &str) -> Option<&str> {
         return None;
     }
     let value = value.trim_matches(|c: char| is_quote(c) || c == '.');
-    let not_meant = NOT_MEANT.iter().any(|word| value.eq_ignore_ascii_case(word));
-    is_condition_of_text(word).then_some(word).or_else(|| not_meant.then_some(value))
+    let small = value.to_lowercase();
+    let switch = matches!(small.as_str(), "true" | "false" | "yes" | "no" | "on" | "off") && !is_remark(word);
+    (switch || is_condition_of_text(word)).then_some(word).or_else(|| is_not_meant(&small).then_some(value))
 }
 
 /// A word of a comment that says when, how or whether the move is meant.
 fn comment(line: &str) -> Option<&str> {
     let deciding = |text: &&str| is_deciding(&text.to_lowercase());
-    COMMENTS.iter().find_map(|mark| comments(line, mark).flat_map(words).find(deciding))
+    let begun = LINE_COMMENTS.iter().find_map(|mark| line.trim_start().strip_prefix(mark));
+    let first = begun.and_then(|inside| words(inside).find(deciding));
+    first.or_else(|| COMMENTS.iter().find_map(|mark| comments(line, mark).flat_map(words).find(deciding)))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -80,8 +79,10 @@ fn comments<'t>(line: &'t str, (opening, closing): &(&'static str, &'static str)
             let start = at + line.get(at..)?.find(opening)?;
             at = start + opening.len();
             let (before, inside) = (line.get(..start)?, line.get(at..)?);
-            // At the beginning of its line it is a heading.
-            if *opening == "# " && before.is_empty() || !may_end(before) {
+            // At the beginning of its line it is a heading, and before digits it is a number.
+            let heading = *opening == "#"
+                && (before.is_empty() || inside.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#'));
+            if heading || !may_end(before) {
                 continue;
             }
             let length = inside.find(closing).unwrap_or(inside.len());
@@ -111,7 +112,7 @@ fn marked(line: &str) -> Option<&str> {
                 let rest = rest.get(..LONGEST_TAG).unwrap_or(rest);
                 let inside = rest.get(..rest.find('>')?)?;
                 let mut parts = inside.trim_start_matches('/').split_whitespace();
-                let first = parts.next().map(|word| word.trim_end_matches('/'));
+                let first = parts.next().map(|word| word.trim_end_matches('/')).filter(|word| !word.contains("://"));
                 let attributes = parts.filter_map(|part| part.split_once('=')).map(|(word, _)| word);
                 first.into_iter().chain(attributes).find(|word| is_condition_of_text(word))
             }
@@ -158,6 +159,13 @@ mod tests {
             ("# Call # only an example", "only"),
             ("/* so */ then; /* not now */", "not"),
             ("done;// never", "never"),
+            (" -- not yet", "not"),
+            (" #not yet", "not"),
+            (" (* not yet *)", "not"),
+            ("<%-- not yet --%>", "not"),
+            (" // cancelled", "cancelled"),
+            ("approved: false", "approved"),
+            ("mode: simulation", "simulation"),
             ("<!-- do not run -->", "not"),
             (" # only an example", "only"),
         ] {
@@ -178,6 +186,10 @@ mod tests {
             "# If so",
             "https://example.org/if",
             "<!-- the first call -->",
+            "I look at ticket # 12 if it is open.",
+            "See <https://example.org/dry-run>.",
+            "It is there -- not here",
+            "note: yes",
         ] {
             assert_eq!(word(text), None, "{text}");
         }

@@ -1,5 +1,6 @@
 //! Whether something opens before a move and closes behind it: quotes, brackets, marks of markup, a sentence.
 
+use super::code::{in_code, is_branch};
 use super::{pairs, turns};
 use crate::protocol::following_text::{closes_quote, opens_quote};
 use crate::reply::Span;
@@ -54,10 +55,20 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
     let is_enclosed = if closes {
         in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right)
     } else {
-        shows(&marks(&left)) || pairs::in_open_fence(&left)
+        shows(&marks(&left)) || pairs::is_open(&left)
     };
-    let is_shown = is_enclosed || turns::is_of_another(&left);
+    let is_shown = is_enclosed || turns::is_of_another(&left) || is_introduced(raw, places, before, &left);
     is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
+}
+
+/// Whether the line above the move is the head of a branch, or says that it shows something.
+fn is_introduced(raw: &str, places: &[Span], before: &[Span], left: &str) -> bool {
+    let first = places.iter().min_by_key(|place| place.start);
+    if first.is_none_or(|place| !line_before(raw, *place, before).trim().is_empty()) {
+        return false;
+    }
+    let above = left.trim_end().rsplit('\n').next().unwrap_or("").trim();
+    is_branch(above) || pairs::announces(above)
 }
 
 /// The pieces, without characters that nobody sees.
@@ -118,7 +129,7 @@ fn in_sentence(line: &(String, String), before: &str, after: &str) -> bool {
 }
 
 /// The line of the move.
-fn around(raw: &str, place: Span) -> Span {
+pub(super) fn around(raw: &str, place: Span) -> Span {
     let start = raw.get(..place.start).and_then(|text| text.rfind('\n')).map_or(0, |end| end + 1);
     Span::new(start, place.start)
 }
@@ -126,47 +137,6 @@ fn around(raw: &str, place: Span) -> Span {
 /// A line of a quotation of Markdown.
 fn in_quotation(raw: &str, place: Span) -> bool {
     around(raw, place).of(raw).trim_start().starts_with(['>', '＞'])
-}
-
-/// Marks of comments, of differences and of denial that a line may begin with.
-const LINE_MARKS: [&str; 9] = ["//", "#", "--", "%", ";", "!", "~", "&&", "||"];
-/// Signs that say no, and boxes that nobody has ticked.
-const DENIALS: [&str; 6] = ["[ ]", "☐", "❌", "✗", "🚫", "⛔"];
-
-/// The move is a comment, a line of a difference or a part of a program by what stands next to it on its line.
-fn in_code(raw: &str, place: Span) -> bool {
-    let after = raw.get(place.end..).unwrap_or("");
-    let rest = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_'));
-    if rest || after.starts_with('(') {
-        return true;
-    }
-    let written = around(raw, place).of(raw);
-    if written.trim().is_empty() {
-        return false;
-    }
-    let left = strip_marks(written);
-    let said = left.trim();
-    // With a blank behind it, it begins an item of a list.
-    let difference = matches!(said, "-" | "+") && !left.ends_with(char::is_whitespace);
-    let marked = |mark: &str| {
-        let only = said.trim_end_matches(mark).is_empty() && !said.is_empty();
-        only || mark.len() == 2 && mark != "--" && said.ends_with(mark)
-    };
-    let placeholder = left.ends_with('$');
-    difference
-        || placeholder
-        || is_branch(said)
-        || LINE_MARKS.iter().any(|mark| marked(mark))
-        || DENIALS.iter().any(|sign| said.ends_with(sign))
-}
-
-/// Words that begin a branch of a program.
-const BRANCHES: [&str; 5] = ["if", "elif", "else", "unless", "while"];
-
-/// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`.
-fn is_branch(line: &str) -> bool {
-    let word = line.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
-    BRANCHES.contains(&word) && (line.ends_with([')', ':', '?']) || line == "else")
 }
 
 /// A quote that opens before the move and closes behind it.
@@ -457,6 +427,15 @@ mod tests {
             "else: <M>",
             "$<M>",
             "<M>.run()",
+            "if approved:\n    <M>",
+            "<M> if ok",
+            "<M> && false",
+            "ok ? <M>",
+            "<M>\n❌",
+            "x = <M>",
+            "return <M>",
+            "\"draft\": <M>",
+            "::: example\n<M>",
             "```example\n<M>\n```",
             "<example>\n<M>",
             "> <tool_call>\n<M>\n</tool_call>",
@@ -484,6 +463,8 @@ mod tests {
             "<M>.",
             "## Call\n<M>",
             "<example>a</example>\n<M>",
+            "If it is all as you say I do it now:\n<M>",
+            "<M>\nIf you like, I do more.",
         ] {
             assert!(!shown(text), "{text}");
         }

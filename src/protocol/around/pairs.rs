@@ -15,6 +15,23 @@ const PAIRS: [(&str, &[&str]); 9] = [
     ("{{#", &["{{/"]),
     ("...", &["...done thinking"]),
 ];
+/// What shows a text up to its end, closed or not: each begins its line, and nothing is stuck to it.
+const OPENINGS: [(&str, &str); 10] = [
+    ("<!--", "-->"),
+    ("/*", "*/"),
+    ("{#", "#}"),
+    ("<#", "#>"),
+    ("#|", "|#"),
+    ("\\begin{verbatim}", "\\end{"),
+    ("\\begin{comment}", "\\end{"),
+    ("\\iffalse", "\\fi"),
+    ("{% comment %}", "{% end"),
+    ("{% raw %}", "{% end"),
+];
+/// Quotes of a text over several lines.
+const LONG_QUOTES: [&str; 2] = ["\"\"\"", "'''"];
+/// Titles of sections that only rehearse.
+const REHEARSALS: [&str; 6] = ["reasoning", "thinking", "thoughts", "analysis", "scratchpad", "draft"];
 /// Tags of templates, each of which is closed on its own side.
 const TEMPLATES: [&str; 3] = ["{%", "<?", "<%"];
 /// Words of a fence whose text is changed, or is none of the model's own.
@@ -42,7 +59,31 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
         || in_signs(left, right)
         || in_lines(left, right)
         || in_document(left, right)
-        || in_open_fence(left)
+        || in_section(left, right)
+        || is_open(left)
+}
+
+/// Whether something opens before the move that shows what follows, wherever it ends.
+pub(super) fn is_open(left: &str) -> bool {
+    let unclosed = |(opening, closing): &(&str, &str)| {
+        let Some(at) = left.rfind(opening) else { return false };
+        let (before, after) = (left.get(..at).unwrap_or(""), left.get(at + opening.len()..).unwrap_or(""));
+        let line = before.rsplit('\n').next().unwrap_or("");
+        line.trim().is_empty() && !after.starts_with(|c: char| !c.is_whitespace()) && !after.contains(closing)
+    };
+    let quoted = |quote: &&str| {
+        let alone = |line: &str| line.trim().ends_with(quote) && !line.contains(['`', '.']);
+        left.matches(*quote).count() % 2 == 1 && left.trim_end().lines().next_back().is_some_and(alone)
+    };
+    OPENINGS.iter().any(unclosed) || LONG_QUOTES.iter().any(|quote| quoted(&quote)) || in_open_fence(left)
+}
+
+/// A section whose title says that it rehearses, with another section behind the move.
+fn in_section(left: &str, right: &str) -> bool {
+    let title =
+        |line: &str| line.trim_start().starts_with('#').then(|| line.trim_matches(['#', ' ', ':', '*']).to_lowercase());
+    let rehearsed = left.lines().rev().find_map(title).is_some_and(|title| REHEARSALS.contains(&title.as_str()));
+    rehearsed && right.lines().any(|line| title(line).is_some())
 }
 
 /// `if ok; then` on a line before the move, and `fi` on one behind it.
@@ -100,7 +141,7 @@ fn in_document(left: &str, right: &str) -> bool {
 }
 
 /// Whether a fence is open that shows something: differences, whose lines are added or taken away, or an example.
-pub(super) fn in_open_fence(left: &str) -> bool {
+fn in_open_fence(left: &str) -> bool {
     let mut open = None;
     for line in left.lines() {
         let line = line.trim_start();
@@ -112,6 +153,15 @@ pub(super) fn in_open_fence(left: &str) -> bool {
     open.is_some_and(is_shown)
 }
 
+/// Whether a line says that what follows shows something: `::: example`, `> [!EXAMPLE]`, `.. code-block:: json`, `example: |`.
+pub(super) fn announces(line: &str) -> bool {
+    line.strip_prefix(":::").is_some_and(is_shown)
+        || line.starts_with(".. code")
+        || line.strip_prefix('>').is_some_and(|rest| rest.trim_start().starts_with("[!"))
+        || line.ends_with(": |")
+        || line.ends_with(": >")
+}
+
 /// Whether the words behind the marks of a fence say that its text is shown.
 fn is_shown(words: &str) -> bool {
     words.split(|c: char| !c.is_alphanumeric()).any(|word| SHOWN.iter().any(|shown| word.eq_ignore_ascii_case(shown)))
@@ -119,7 +169,10 @@ fn is_shown(words: &str) -> bool {
 
 /// Whether the line before this place opens a fence that shows something.
 pub(super) fn in_shown_fence(before: &str) -> bool {
-    let line = before.trim_end().rsplit('\n').next().unwrap_or("").trim_start();
+    let line = before.trim_end().rsplit('\n').next().unwrap_or("");
+    // The tag of the move may stand before the fence.
+    let line = if line.starts_with('<') { line.split_once('>').map_or(line, |(_, rest)| rest) } else { line };
+    let line = line.trim_start();
     let words = line.trim_start_matches(['`', '~']);
     line.len() - words.len() >= 3 && is_shown(words)
 }
@@ -148,6 +201,10 @@ mod tests {
             ("{{#if ok}}\n", "\n{{/if}}"),
             ("if ok; then\n", "\nfi"),
             ("Thinking...\n", "\n...done thinking.\nNo."),
+            ("/*\n", ""),
+            ("<!--\n", "\nOk."),
+            ("\"\"\"\n", ""),
+            ("## Reasoning\n", "\n## Answer\nNo."),
             ("```json title=\"example\"\n", "\n```"),
         ] {
             assert!(enclose(left, right), "{left}…{right}");
@@ -161,6 +218,9 @@ mod tests {
             ("I begin:\n", "\nThis is the end of it."),
             ("```diff\n-a\n```\n", ""),
             ("1 << n\n", "\nm"),
+            ("I list src/*.py now.\n", ""),
+            ("## Reasoning\n", "\nDone."),
+            ("/* so */\n", ""),
         ] {
             assert!(!enclose(left, right), "{left}…{right}");
         }

@@ -25,15 +25,17 @@ const RESULTS: [&str; 5] = ["observation", "result", "tool result", "tool respon
 
 /// Whether the text before a move ends in the turn of somebody else.
 pub(super) fn is_of_another(left: &str) -> bool {
-    let mut other = false;
     let mut at = 0;
     let mut line_begins = true;
+    // What is left of a channel's header where its tokens are lost.
+    let mut other = left.trim_start().lines().next().is_some_and(|line| line.trim() == "analysis");
     while let Some(rest) = left.get(at..).filter(|rest| !rest.is_empty()) {
         if let Some(length) = special_token(rest) {
             let token = rest.get(..length).unwrap_or("");
             let named = match token {
                 "[INST]" => Some(true),
                 "[/INST]" => Some(false),
+                "<|channel|>" => Some(is_reasoning(left.get(at + length..).unwrap_or(""))),
                 _ => role(token.trim_matches(|c: char| !c.is_alphanumeric())),
             };
             at += length;
@@ -56,6 +58,11 @@ pub(super) fn is_of_another(left: &str) -> bool {
         }
     }
     other
+}
+
+/// Whether the header of a channel names one of reasoning.
+fn is_reasoning(header: &str) -> bool {
+    ["analysis", "thought", "thinking"].iter().any(|name| header.trim_start().starts_with(name))
 }
 
 /// The word that a text begins with, if it is all of its line, or of what stands before the next token. What a slash or
@@ -182,6 +189,9 @@ mod tests {
             "### User\n",
             "[user]\n",
             "GPT4 Correct User: ",
+            "<|channel|>analysis\n",
+            "<|channel|>thoughts<|message|>",
+            "analysis\n",
             "[Round 0] USER: ",
         ] {
             assert!(is_of_another(text), "{text}");
@@ -201,6 +211,8 @@ mod tests {
             "The user\n",
             "### Observation\nIt is there.\n",
             "### User\nhi\n### Assistant\n",
+            "<|channel|>analysis\nso<|channel|>final<|message|>",
+            "My analysis\n",
             "user\nhi\nassistant\n",
             "I see current_user\n",
         ] {

@@ -6,6 +6,7 @@ use super::families::{Form, ROWS, Row, Trim};
 use super::find_form::{INPUT, MARKDOWN, Mark};
 use super::{bare, gemma, pythonic};
 use crate::protocol::ReadOptions;
+use crate::reply::json_text;
 use crate::reply::{Object, Span, Value};
 
 /// The calls of a reply, which stand one after the other.
@@ -257,7 +258,7 @@ impl Reader {
             cursor.eat(">");
             let value = cursor.parameter(&end, trim)?;
             match value.as_str().filter(|_| is_json) {
-                Some(text) => Some((key, serde_json::from_str(text.trim()).ok()?)),
+                Some(text) => Some((key, json_text::parse(text)?)),
                 None => Some((key, value)),
             }
         })?;

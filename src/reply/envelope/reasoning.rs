@@ -233,10 +233,27 @@ pub(super) static FIRSTS: LazyLock<Bytes> = LazyLock::new(|| {
     firsts
 });
 
+/// The bytes that the kinds begin with that are marks at the beginning of a reply alone.
+pub(super) static LEADS: LazyLock<Bytes> = LazyLock::new(|| {
+    let mut firsts = Bytes::default();
+    KINDS.iter().filter(|kind| !kind.is_anywhere()).for_each(|kind| firsts.insert_letter(kind.start.first()));
+    firsts
+});
+
 /// How the reasoning of models begins and ends, where its end says by itself that it was reasoning.
 pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
     let telling = KINDS.iter().filter(|kind| kind.telling);
     telling.flat_map(|kind| kind.ends.iter().filter(|(_, part)| *part).map(|(end, _)| (&kind.start, end)))
+}
+
+/// The ends that say, behind a move, that it stood in reasoning: those of tags by whatever name, and the beginning of
+/// the final channel.
+pub(crate) fn closings() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
+    let all = KINDS.iter().flat_map(|kind| kind.ends.iter().map(move |(end, part)| (kind, end, *part)));
+    let says = |kind: &Kind, end: &Tag, part: bool| {
+        part && (kind.telling || end.literal().starts_with("</")) || end.literal().contains("final")
+    };
+    all.filter(move |(kind, end, part)| says(kind, end, *part)).map(|(kind, end, _)| (&kind.start, end))
 }
 
 /// The words that end reasoning which begins with words.

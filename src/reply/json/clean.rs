@@ -29,6 +29,7 @@ impl JsonReader {
     pub(super) fn clean_text(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let Some(content) = self.clean_string(text).filter(|content| !content.is_empty()) else { return Ok(None) };
         let span = Span::new(self.position, self.position + content.len() + 2);
+        self.check_braces(content, span)?;
         self.string.passed(span.start);
         self.position = span.end;
         self.deliver(Value::from(content), span, LastKind::String).map(Some)

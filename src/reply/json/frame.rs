@@ -139,6 +139,7 @@ impl JsonReader {
         let places = Span::new(outer.open, open + 1);
         self.check_depth(Span::new(open, open + 1))?;
         self.repair(RepairCode::DoubledBraces, places)?;
+        self.doubts.doubled = true;
         self.stack.push(Frame { kind, open, key: None, alike: true });
         self.position += 1;
         Ok(Flow::Go)

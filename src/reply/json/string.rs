@@ -245,11 +245,25 @@ impl JsonReader {
             }
             self.set_key(content, span, true)?;
         } else {
+            self.check_braces(content, span)?;
             debug_assert!(!matches!(self.state, State::FirstKey | State::NextKey | State::Colon));
             self.deliver(Value::from(content), span, LastKind::String)?;
         }
         self.string.decoded = decoded;
         Ok(if self.state == State::Done { Flow::Done } else { Flow::Go })
+    }
+
+    /// Where the braces of the object are doubled, a template was filled in, or wasn't: braces in its strings may be
+    /// doubled too.
+    pub(super) fn check_braces(&self, content: &str, place: Span) -> Result<(), BoxedViolation> {
+        // A text that is an object itself has all of its braces doubled as well.
+        let object =
+            content.trim_start().strip_prefix("{{").is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
+        if !self.doubts.doubled || object || !["{{", "}}"].iter().any(|braces| content.contains(braces)) {
+            return Ok(());
+        }
+        let message = "expected single braces: got doubled ones around the object and inside a string";
+        Err(Box::new(self.violation(Code::UnexpectedToken, message, place).hint("write every brace once")))
     }
 
     /// The backslash at the present position; `false` where its escape has not arrived whole.
@@ -258,11 +272,19 @@ impl JsonReader {
         let Some(next) = rest.chars().nth(1) else { return Ok(false) };
         let quote = self.string.quote;
         let place = Span::new(self.position, self.position + 1 + next.len_utf8());
-        if !quote.escapes() {
+        // Where blanks between the tokens are written as escapes, those of the strings are written twice as well.
+        if !quote.escapes() || self.doubts.written_blank.is_some() {
             return Err(self.ambiguous(place, None));
         }
+        self.doubts.backslash.get_or_insert(place);
         let decoded = match next {
-            '"' | '\\' | '/' => next,
+            // Python keeps this backslash, and JSON drops it.
+            '/' if quote == Quote::Single || self.doubts.python.is_some() => return Err(self.ambiguous(place, None)),
+            '/' => {
+                self.doubts.foreign_escape.get_or_insert(place);
+                next
+            }
+            '"' | '\\' => next,
             '\'' if quote == Quote::Single => next,
             '\'' => {
                 // It has one meaning, whatever else the string holds.
@@ -321,7 +343,7 @@ impl JsonReader {
         Ok(())
     }
 
-    fn ambiguous(&self, place: Span, other: Option<Span>) -> BoxedViolation {
+    pub(super) fn ambiguous(&self, place: Span, other: Option<Span>) -> BoxedViolation {
         let message = if other.is_some() {
             "expected one meaning for the backslashes of a string: got some that are escapes and some that are not"
         } else {

@@ -20,6 +20,8 @@ impl JsonReader {
                 Match::No => return Ok(None),
             },
             b'#' | b'/' if start < self.settings.prose => return Ok(None),
+            // `{#` begins a comment of a template, whatever follows.
+            b'#' if text.get(..start).is_some_and(|before| before.ends_with('{')) => return Ok(None),
             b'#' => self.token = Token::LineComment { start },
             b'/' if next == Some(b'/') => self.token = Token::LineComment { start },
             b'/' if next == Some(b'*') => {
@@ -28,6 +30,10 @@ impl JsonReader {
             }
             b'\\' if matches!(next, Some(b'n' | b'r' | b't')) => {
                 self.recent.last.newline |= next == Some(b'n');
+                if let Some(place) = self.doubts.backslash {
+                    return Err(self.ambiguous(place, None));
+                }
+                self.doubts.written_blank.get_or_insert(Span::new(start, start + 2));
                 self.blank(RepairCode::EscapedWhitespace, 2)?;
             }
             b'.' if next == Some(b'.') => {
@@ -133,7 +139,7 @@ impl JsonReader {
         let last = self.recent.last;
         let behind = last.span.end >= self.recent.comma.end;
         let beside = text.get(last.span.end..span.start).is_some_and(|between| between.trim().is_empty());
-        if whole.starts_with("//") && last.kind == LastKind::Number && beside && begins_a_number(body) {
+        if whole.starts_with("//") && last.kind == LastKind::Number && beside && goes_on_a_number(body) {
             return Err(self.calculation(last.span));
         }
         let in_array = self.stack.last().is_some_and(Frame::is_array);
@@ -169,9 +175,12 @@ impl JsonReader {
 const DECIDING: &[&str] = &[
     "after",
     "ask",
+    "assume",
+    "assuming",
     "before",
     "cancel",
     "confirm",
+    "could",
     "don",
     "draft",
     "dry",
@@ -186,6 +195,7 @@ const DECIDING: &[&str] = &[
     "instead",
     "later",
     "maybe",
+    "might",
     "never",
     "not",
     "only",
@@ -194,6 +204,8 @@ const DECIDING: &[&str] = &[
     "pending",
     "perhaps",
     "placeholder",
+    "possibly",
+    "probably",
     "replace",
     "should",
     "skip",
@@ -202,6 +214,7 @@ const DECIDING: &[&str] = &[
     "times",
     "todo",
     "unless",
+    "unsure",
     "until",
     "wait",
     "when",
@@ -209,23 +222,63 @@ const DECIDING: &[&str] = &[
     "wrong",
 ];
 
-/// Whether a word in small letters makes what it stands beside depend on something.
+/// Words that say that what they stand beside is not meant, also as the value of a setting.
+const NOT_MEANT: [&str; 17] = [
+    "aborted",
+    "canceled",
+    "cancelled",
+    "denied",
+    "disabled",
+    "draft",
+    "failed",
+    "invalid",
+    "never",
+    "pending",
+    "planned",
+    "rejected",
+    "simulated",
+    "simulation",
+    "skipped",
+    "superseded",
+    "test",
+];
+
+/// Whether a word in small letters makes what it stands beside depend on something, or says that it isn't meant.
 pub(crate) fn is_deciding(word: &str) -> bool {
-    DECIDING.contains(&word)
+    DECIDING.contains(&word) || is_not_meant(word)
 }
+
+/// Whether a word in small letters says that what it stands beside is not meant.
+pub(crate) fn is_not_meant(word: &str) -> bool {
+    NOT_MEANT.contains(&word)
+}
+
+/// Words before a colon that begin a remark.
+const LABELS: [&str; 10] = ["comment", "default", "format", "nb", "note", "remark", "see", "source", "type", "unit"];
 
 /// Whether a comment holds a member, an element or a whole value that is commented out, or a factor.
 fn holds_a_member(comment: &str) -> bool {
-    let counted =
-        comment.strip_prefix(['x', 'X', '×', '*']).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let factor = comment.strip_prefix(['x', 'X', '×', '*', '+', '/']).map(str::trim_start);
+    let counted = factor.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let length = comment.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(comment.len());
+    let (word, after) = comment.split_at(length);
+    let small = word.to_lowercase();
+    let member =
+        !word.is_empty() && after.trim_start().starts_with([':', '=', '：']) && !LABELS.contains(&small.as_str());
+    let literal = matches!(small.as_str(), "true" | "false" | "null" | "none");
+    let value = comment.trim_end_matches([',', ' ']);
     counted
-        || comment.starts_with(['{', '[', ',', '"', '\''])
+        || member
+        || literal && value.len() == word.len()
+        || value.parse::<f64>().is_ok()
+        || comment.starts_with(['{', '[', ',', '"', '\'', '`', '“', '‘', '«', '‹'])
         || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
 }
 
-/// Whether a comment behind a number may be the rest of a calculation: `7 // 2`.
-fn begins_a_number(comment: &str) -> bool {
-    comment.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '(' | '-' | '.'))
+/// Whether a comment behind a number may be the rest of a calculation: `7 // 2`, `7 // n`.
+fn goes_on_a_number(comment: &str) -> bool {
+    let variable = comment.len() <= 2 && comment.starts_with(char::is_alphabetic);
+    variable || comment.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '(' | '-' | '.' | '*' | '+'))
 }
 
 /// Words of comments behind the last element of an array that say that more would follow.

@@ -1,5 +1,5 @@
+use crate::reply::json_text::parse;
 use crate::reply::{Code, Value};
-use crate::tool::json_text::parse;
 use crate::tool::{Budget, Effect, Layout, ToolSet};
 use serde_json::{Value as Json, json};
 

@@ -1,8 +1,8 @@
 use super::{ToolSet, ToolSetError};
 use crate::reply::Code;
 use crate::reply::Value;
+use crate::reply::json_text::parse;
 use crate::tool::ToolSpec;
-use crate::tool::json_text::parse;
 use serde_json::json;
 
 #[expect(clippy::needless_pass_by_value, reason = "the tests write the schema in place")]

@@ -1,11 +1,12 @@
 //! A payload that is the whole body of a request, where the body is the only thing that an operation takes and is no object.
 
 use super::ToolSet;
+use crate::reply::json_text;
 use crate::reply::{Code, Object, Value, Violation};
 use crate::tool::openapi::whole_body;
+use crate::tool::render;
 use crate::tool::spec::ToolSpec;
 use crate::tool::types::{Schema, Types};
-use crate::tool::{json_text, render};
 use serde_json::Value as Json;
 use std::sync::Arc;
 

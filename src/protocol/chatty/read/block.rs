@@ -363,7 +363,9 @@ impl Block {
         let (prose, junk) = (self.pieces.prose, self.pieces.junk);
         let [before, after] =
             [(prose, whole.start), (junk, whole.end)].map(|(piece, at)| piece.unwrap_or(Span::at(at)));
-        if (prose.is_some() || junk.is_some()) && around::shown_by(text, &[whole], &[before], &[after]).is_some() {
+        if (prose.is_some() || junk.is_some() || self.fenced)
+            && around::shown_by(text, &[whole], &[before], &[after]).is_some()
+        {
             return Err(following_text::quoted(whole));
         }
         if self.value.read == 0

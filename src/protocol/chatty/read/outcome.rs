@@ -150,6 +150,12 @@ impl ChattyDecoder {
                 return Err(violations::several(first, second, call::CALL));
             }
         }
+        // A bracket too few in one block and one too many in another: one list is cut in two.
+        if let (Some(closed), Some(second)) = (notes.first(RepairCode::ClosedBrackets), spans.get(1))
+            && notes.first(RepairCode::ExtraClosers).is_some()
+        {
+            return Err(violations::several(closed, *second, call::CALL));
+        }
         surrounding_text::certain(raw, notes)?;
         Ok(Move::Call { calls: std::mem::take(&mut self.blocks.calls).into_all() })
     }

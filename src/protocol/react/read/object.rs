@@ -8,6 +8,7 @@ use crate::protocol::find_payload::{FoundPayload, PayloadKind};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{Code, Delta, Move, ReadOptions, ToolCall, Violation, answer};
 use crate::reply::json::{Field, Record};
+use crate::reply::json_text;
 use crate::reply::{BoxedViolation, Repair, RepairCode, RepairPolicy, Value};
 use crate::tool::AnswerType;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(super) static PAYLOAD: PayloadKind = PayloadKind {
 /// Whether two objects say the same, however their arguments are written.
 fn same(a: &Record, b: &Record) -> bool {
     let arguments = |field: &Field| match &*field.value {
-        Value::String(text) => serde_json::from_str(text).map_or_else(|_| Arc::clone(&field.value), Arc::new),
+        Value::String(text) => json_text::parse(text).map_or_else(|| Arc::clone(&field.value), Arc::new),
         _ => Arc::clone(&field.value),
     };
     a.fields.object().matches(b.fields.object(), |key, field, other| {

@@ -1,6 +1,6 @@
 use super::{Credential, Request};
+use crate::reply::json_text::parse;
 use crate::reply::{Object, Value};
-use crate::tool::json_text::parse;
 use crate::tool::openapi::Api;
 use proptest::prelude::*;
 

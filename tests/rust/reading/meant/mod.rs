@@ -9,6 +9,7 @@ mod beside;
 mod blocks;
 mod cuts;
 mod dice;
+mod documents;
 mod doomed;
 mod labels;
 mod marks;

@@ -1,7 +1,7 @@
 //! JSON text inside a string: read strictly, because what it means must not be a guess.
 
-use crate::reply::json::{JsonReader, Progress, Settings};
-use crate::reply::{ReadLimits, RepairPolicy, Value};
+use super::json::{JsonReader, Progress, Settings};
+use super::{ReadLimits, RepairPolicy, Value};
 
 /// Nesting beyond this is refused, as in a reply.
 const DEPTH: usize = 128;
