@@ -418,24 +418,6 @@ mod tests {
             "repr(\n  '<M>\n')",
             "[thinking]\n<M>\n[/thinking]\nHi",
             "<thi\u{200b}nk>\n<M>\n</thi\u{200b}nk>\nHi",
-            "// <M>",
-            "# <M>",
-            "-<M>",
-            "- [ ] <M>",
-            "false && <M>",
-            "if (ok) <M>",
-            "else: <M>",
-            "$<M>",
-            "<M>.run()",
-            "if approved:\n    <M>",
-            "<M> if ok",
-            "<M> && false",
-            "ok ? <M>",
-            "<M>\n❌",
-            "x = <M>",
-            "return <M>",
-            "\"draft\": <M>",
-            "::: example\n<M>",
             "```example\n<M>\n```",
             "<example>\n<M>",
             "> <tool_call>\n<M>\n</tool_call>",
@@ -459,13 +441,38 @@ mod tests {
             "<b>so</b>\n<M>\n<i>x</i>",
             "a 5\" disk\n<M>\na 3\" disk",
             "<|x|>assistant<M><|y|> a",
-            "- <M>",
-            "<M>.",
             "## Call\n<M>",
             "<example>a</example>\n<M>",
-            "If it is all as you say I do it now:\n<M>",
-            "<M>\nIf you like, I do more.",
         ] {
+            assert!(!shown(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_program() {
+        for text in [
+            "// <M>",
+            "# <M>",
+            "-<M>",
+            "- [ ] <M>",
+            "false && <M>",
+            "if (ok) <M>",
+            "else: <M>",
+            "$<M>",
+            "<M>.run()",
+            "if approved:\n    <M>",
+            "<M> if ok",
+            "<M> && false",
+            "ok ? <M>",
+            "<M>\n❌",
+            "x = <M>",
+            "return <M>",
+            "\"draft\": <M>",
+            "::: example\n<M>",
+        ] {
+            assert!(shown(text), "{text}");
+        }
+        for text in ["- <M>", "<M>.", "If it is all as you say I do it now:\n<M>", "<M>\nIf you like, I do more."] {
             assert!(!shown(text), "{text}");
         }
     }

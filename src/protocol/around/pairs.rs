@@ -71,11 +71,11 @@ pub(super) fn is_open(left: &str) -> bool {
         let line = before.rsplit('\n').next().unwrap_or("");
         line.trim().is_empty() && !after.starts_with(|c: char| !c.is_whitespace()) && !after.contains(closing)
     };
-    let quoted = |quote: &&str| {
+    let quoted = |quote: &str| {
         let alone = |line: &str| line.trim().ends_with(quote) && !line.contains(['`', '.']);
-        left.matches(*quote).count() % 2 == 1 && left.trim_end().lines().next_back().is_some_and(alone)
+        left.matches(quote).count() % 2 == 1 && left.trim_end().lines().next_back().is_some_and(alone)
     };
-    OPENINGS.iter().any(unclosed) || LONG_QUOTES.iter().any(|quote| quoted(&quote)) || in_open_fence(left)
+    OPENINGS.iter().any(unclosed) || LONG_QUOTES.iter().any(|quote| quoted(quote)) || in_open_fence(left)
 }
 
 /// A section whose title says that it rehearses, with another section behind the move.

@@ -216,7 +216,7 @@ def test_texts_are_those_of_the_moment():
     early = reader.snapshot()
     reader.push(' two.", "action": "FINISH", "final_answer": "o')
     late = reader.snapshot()
-    reader.push('k", "task_successful": true}')
+    reader.push('k", "task_successful": true}\nSo')
     assert (early.thoughts, early.answer, early.status) == ("One", None, "open")
     assert (late.thoughts, late.answer, late.status) == ("One two.", "o", "open")
     last = reader.snapshot()
@@ -326,7 +326,7 @@ def test_threads_may_look_while_another_pushes():
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for piece in pieces(react(whole), 5):
+    for piece in pieces(react(whole) + "\nSo", 5):
         reader.push(piece)
     for thread in threads:
         thread.join()

@@ -75,7 +75,7 @@ pub(crate) fn clean(text: &str, json: &Json, chunkings: &[&[&[u8]]]) {
             Err(fault) if fault.code == Code::DuplicateKey => assert!(twice(text, json)),
             // So small that a float is zero.
             Err(fault) if fault.code == Code::NonFiniteNumber => {
-                assert!(text.contains(['e', 'E']), "{fault:?} in {text:?}")
+                assert!(text.contains(['e', 'E']), "{fault:?} in {text:?}");
             }
             // A run of digits this long is refused, whatever it stands for.
             Err(fault) => {
