@@ -162,7 +162,9 @@ pub(crate) fn trailing(
             no_fragment(text, Span::new(start + rest.len() - inside.len(), start + rest.len()))?;
         }
         let (kept, tokens) = without_tokens(rest);
-        if let Some(tag) = orphan_think(rest) {
+        if (kept.is_some() || tokens.is_some())
+            && let Some(tag) = orphan_think(rest)
+        {
             let message = "expected the reply after the reasoning: got the end of a reasoning block behind it";
             return Err(Box::new(
                 Violation::new(Code::OrphanCloseTag, message)

@@ -62,6 +62,9 @@ const HEAD: usize = 5;
 
 /// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`.
 pub(super) fn is_branch(line: &str) -> bool {
+    if !line.ends_with([')', ':', '?', 'n', 'N', 'e', 'E']) {
+        return false;
+    }
     let small = line.to_lowercase();
     let word = small.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     BRANCHES.contains(&word)

@@ -57,18 +57,15 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
     } else {
         shows(&marks(&left)) || pairs::is_open(&left)
     };
-    let is_shown = is_enclosed || turns::is_of_another(&left) || is_introduced(raw, places, before, &left);
+    let is_shown = is_enclosed || turns::is_of_another(&left) || introduces(&left);
     is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
 }
 
-/// Whether the line above the move is the head of a branch, or says that it shows something.
-fn is_introduced(raw: &str, places: &[Span], before: &[Span], left: &str) -> bool {
-    let first = places.iter().min_by_key(|place| place.start);
-    if first.is_none_or(|place| !line_before(raw, *place, before).trim().is_empty()) {
-        return false;
-    }
-    let above = left.trim_end().rsplit('\n').next().unwrap_or("").trim();
-    is_branch(above) || pairs::announces(above)
+/// Whether the text ends with a line that is the head of a branch, or says that what follows is shown.
+fn introduces(left: &str) -> bool {
+    let Some(above) = left.trim_end_matches([' ', '\t']).strip_suffix('\n') else { return false };
+    let line = above.trim_end().rsplit('\n').next().unwrap_or("").trim();
+    is_branch(line) || pairs::announces(line)
 }
 
 /// The pieces, without characters that nobody sees.

@@ -65,17 +65,28 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
 
 /// Whether something opens before the move that shows what follows, wherever it ends.
 pub(super) fn is_open(left: &str) -> bool {
-    let unclosed = |(opening, closing): &(&str, &str)| {
-        let Some(at) = left.rfind(opening) else { return false };
-        let (before, after) = (left.get(..at).unwrap_or(""), left.get(at + opening.len()..).unwrap_or(""));
-        let line = before.rsplit('\n').next().unwrap_or("");
-        line.trim().is_empty() && !after.starts_with(|c: char| !c.is_whitespace()) && !after.contains(closing)
-    };
+    let (mut at, mut closed) = (0, 0);
+    for line in left.split_inclusive('\n') {
+        at += line.len();
+        if at <= closed {
+            continue;
+        }
+        let begun = OPENINGS.iter().find_map(|(opening, closing)| {
+            let after = line.trim_start().strip_prefix(opening)?;
+            (!after.starts_with(|c: char| !c.is_whitespace())).then_some((at - after.len(), closing))
+        });
+        let Some((from, closing)) = begun else { continue };
+        match left.get(from..).and_then(|rest| rest.find(closing)) {
+            Some(length) => closed = from + length,
+            None => return true,
+        }
+    }
+    let end = left.trim_end();
     let quoted = |quote: &str| {
-        let alone = |line: &str| line.trim().ends_with(quote) && !line.contains(['`', '.']);
-        left.matches(quote).count() % 2 == 1 && left.trim_end().lines().next_back().is_some_and(alone)
+        let alone = |line: &str| !line.contains(['`', '.']);
+        end.ends_with(quote) && end.lines().next_back().is_some_and(alone) && end.matches(quote).count() % 2 == 1
     };
-    OPENINGS.iter().any(unclosed) || LONG_QUOTES.iter().any(|quote| quoted(quote)) || in_open_fence(left)
+    LONG_QUOTES.iter().any(|quote| quoted(quote)) || in_open_fence(left)
 }
 
 /// A section whose title says that it rehearses, with another section behind the move.

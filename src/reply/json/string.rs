@@ -256,10 +256,13 @@ impl JsonReader {
     /// Where the braces of the object are doubled, a template was filled in, or wasn't: braces in its strings may be
     /// doubled too.
     pub(super) fn check_braces(&self, content: &str, place: Span) -> Result<(), BoxedViolation> {
+        if !self.doubts.doubled {
+            return Ok(());
+        }
         // A text that is an object itself has all of its braces doubled as well.
         let object =
             content.trim_start().strip_prefix("{{").is_some_and(|rest| rest.trim_start().starts_with(['"', '}']));
-        if !self.doubts.doubled || object || !["{{", "}}"].iter().any(|braces| content.contains(braces)) {
+        if object || !["{{", "}}"].iter().any(|braces| content.contains(braces)) {
             return Ok(());
         }
         let message = "expected single braces: got doubled ones around the object and inside a string";
