@@ -30,13 +30,13 @@ pub enum Value {
 pub struct Number(CompactString);
 
 impl Number {
-    /// Takes `text` as it is; `None` where it is no JSON number, or one like `1e999` or `1e-999`, which floats can't hold.
+    /// Takes `text` as it is; `None` where it is no JSON number, or one like `1e999`, which floats can't hold.
     pub fn new(text: &str) -> Option<Self> {
         let raw: &RawValue = serde_json::from_str(text).ok()?;
         let first = raw.get().bytes().next()?;
         let number = Self(text.into());
         let is_one = raw.get().len() == text.len() && (first == b'-' || first.is_ascii_digit());
-        (is_one && !number.is_out_of_range()).then_some(number)
+        (is_one && !number.is_infinite()).then_some(number)
     }
 
     /// Takes text that the JSON reader has already found to be a number.
@@ -49,11 +49,9 @@ impl Number {
         &self.0
     }
 
-    /// Whether its exponent makes it larger than any float, or so small that a float is zero.
-    pub(crate) fn is_out_of_range(&self) -> bool {
-        let Some((mantissa, _)) = self.0.split_once(['e', 'E']) else { return false };
-        let some = mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-        self.0.parse::<f64>().is_ok_and(|float| float.is_infinite() || some && float == 0.0)
+    /// Whether its exponent makes it larger than any float.
+    pub(crate) fn is_infinite(&self) -> bool {
+        self.0.bytes().any(|byte| matches!(byte, b'e' | b'E')) && self.0.parse::<f64>().is_ok_and(f64::is_infinite)
     }
 
     /// Whether it is written without fraction and exponent.

@@ -50,7 +50,7 @@ impl JsonReader {
                 _ => self.invalid_number(text, span),
             });
         };
-        if !self.settings.plain && number.is_out_of_range() {
+        if !self.settings.plain && number.is_infinite() {
             return Err(self.non_finite(span, spelled));
         }
         self.token = Token::None;
