@@ -64,6 +64,15 @@ class CancelScope:
         """Whether the task as a whole was cancelled, also if the work has ignored that."""
         return self._task.cancelling() > self._expected
 
+    def is_for_task(self, error: BaseException) -> bool:
+        """Whether an exception of the work ends the task, and is no failure of the work."""
+        if isinstance(error, asyncio.CancelledError):
+            return self.is_task_cancelled
+        if isinstance(error, GeneratorExit):
+            # A coroutine is closed outside of its task if nothing runs it any more.
+            return asyncio.current_task(self._task.get_loop()) is not self._task
+        return not isinstance(error, Exception)
+
     def __enter__(self) -> Self:
         return self
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from callslip._core import Command
-from callslip._runtime import model_attempts
 from callslip._runtime.calls import Call
 from callslip._runtime.cancel_scope import CancelScope, cancellations_before, raise_cancelled
 from callslip._runtime.grace import GraceTimer
-from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, read_stream, run_task
+from callslip._runtime.model_on_loop import LoopRequester
+from callslip._runtime.model_step import ask
+from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, run_task
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import begins_with_calls, prepare
-from callslip._runtime.streamed_reply import StreamedReply
 from callslip._runtime.tool_attempts import repeat
-from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
-from callslip.models._reply import ModelReply, open_result
 from callslip.tools import Outcome
 
 if TYPE_CHECKING:
@@ -129,7 +126,6 @@ class _Driver(SessionDriver):
         "_is_bounded",
         "_is_stored",
         "_loop",
-        "_model_is_async",
         "_own_task",
         "_questions",
         "finish",
@@ -147,7 +143,6 @@ class _Driver(SessionDriver):
         self._asking: CancelScope | None = None
         self._grace = GraceTimer(self._loop, self._grace_is_over)
         self._is_bounded = session.core.deadline is not None
-        self._model_is_async = session.model.is_async
         self._is_stored = session.store is not None
         self.finish = Finish()
         self.siblings = Siblings()
@@ -305,20 +300,12 @@ class _Driver(SessionDriver):
             with scope:
                 if self._is_stored:
                     await read_spent(session)
-                shown = session.requests.shown
-                if shown is not None and not shown.is_ample:
-                    await shown.make_room(session)
-                try:
-                    commands = await self._request(scope, command.turn)
-                except Exception as error:
-                    is_late = not session.is_current_turn(command.turn)
-                    if is_late or not session.requests.shorten_after(session, error):
-                        raise
-                    commands = await self._request(scope, command.turn)
+                commands = await ask(
+                    session, command.turn, LoopRequester(session, scope, self._start)
+                )
         except BaseException as error:
-            if self._is_for_task(error, scope, task):
+            if not scope.cancel_called or scope.is_for_task(error):
                 raise
-            commands = () if scope.cancel_called else session.model_failed(error, command.turn)
         finally:
             if self._asking is scope:
                 self._asking = None
@@ -327,62 +314,13 @@ class _Driver(SessionDriver):
             await raise_cancelled()
         return commands
 
-    async def _request(self, scope: CancelScope, turn: int) -> Sequence[Command]:
-        """Call the model, and read its reply to the request of a turn."""
-        session = self._session
-        if session.model.is_wrapped:
-            return await model_attempts.ask(session, turn, scope, self._start)
-        send = session.requests.send
-        result = send() if self._model_is_async else await pool.in_thread(send)
-        awaited = type(result) is CoroutineType or hasattr(result, "__await__")
-        if awaited:
-            self._model_is_async = True
-            result = await cast("Awaitable[object]", result)
-        if type(result) is not str:
-            return await self._open(result, scope, turn, awaited=awaited)
-        return () if scope.cancel_called else session.read_text(result, turn)
-
-    def _is_for_task(
-        self, error: BaseException, scope: CancelScope, task: asyncio.Task[Any]
-    ) -> bool:
-        """Whether an exception ends the task, and is not a failure of the model."""
-        if isinstance(error, asyncio.CancelledError):
-            return scope.is_task_cancelled
-        if isinstance(error, GeneratorExit):
-            # A coroutine is closed outside of its task if nothing runs it any more.
-            return asyncio.current_task(self._loop) is not task
-        return not isinstance(error, Exception)
-
-    async def _open(
-        self, result: object, scope: CancelScope, turn: int, *, awaited: bool
-    ) -> Sequence[Command]:
-        """Read a reply that is streamed, or more than text."""
-        reply = open_result(result, awaited=awaited)
-        if not isinstance(reply, ModelReply):
-            return await read_stream(
-                self._session, reply, self._start, StreamedReply(self._session, turn)
-            )
-        if scope.cancel_called:
-            return ()
-        return self._session.read_reply(reply, turn)
-
     async def _call(self, command: Command.CallTool, task: asyncio.Task[Any]) -> Sequence[Command]:
         session, ticket = self._session, command.ticket
         scope = self._calls[ticket] = self._scope(task)
         call = Call(session, ticket)
         try:
             with scope:
-                tool = session.setup.toolbox.get(command.tool)
-                asks_first = tool.reconcile is not None and command.again
-                if tool._direct is None or tool.gate is not None or asks_first:
-                    outcome = await call_tool(session, command, call)
-                else:
-                    try:
-                        result = await tool._direct(**command.arguments)
-                    except Exception as error:  # noqa: BLE001  # the model reads it
-                        outcome = tool._outcome_of_error(error)
-                    else:
-                        outcome = tool._outcome_of_result(result)
+                outcome = await call_tool(session, command, call)
                 if isinstance(outcome, Outcome.Error):
                     outcome = await repeat(session, command, outcome, call_tool)
         except asyncio.CancelledError:
@@ -411,7 +349,7 @@ class _Driver(SessionDriver):
             with scope:
                 commands = await answer(self._session, command)
         except BaseException as error:
-            if self._is_for_task(error, scope, task) or not scope.cancel_called:
+            if not scope.cancel_called or scope.is_for_task(error):
                 raise
         finally:
             if self._questions.get(key) == (command, scope):

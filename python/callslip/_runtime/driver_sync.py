@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip._core import Command
-from callslip._failure import is_cancelled, is_failure
+from callslip._failure import is_cancelled
 from callslip._runtime.calls import Call
-from callslip._runtime.model_attempts import ModelAttempts
-from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, read_stream, run_task
+from callslip._runtime.model_in_thread import ThreadRequester, run_here
+from callslip._runtime.model_step import ask
+from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, run_task
 from callslip._runtime.questions import Question, answer_sync
 from callslip._runtime.start import begins_with_calls, prepare_sync
 from callslip._runtime.stops import DeadlineReached, Stopped
@@ -28,12 +28,9 @@ from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.models._direct import too_late
-from callslip.models._reply import AsyncReplyStream, ModelReply, ReplyStream, open_result
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
-    from callslip.models._attempt import Attempt
-    from callslip.models._reply import ModelChunk
     from callslip.runs import Run
     from callslip.tools import Outcome
 
@@ -84,7 +81,6 @@ class _Driver(SessionDriver):
         self._grace_ends: float | None = None
         # The work that the run's own thread waits for, or does, right now.
         self._awaited: Future[Any] | None = None
-        self._reading: Future[Any] | None = None
         self._inline: Call | None = None
         self._question: Question | None = None
 
@@ -126,7 +122,7 @@ class _Driver(SessionDriver):
             try:
                 if self._todo:
                     command = self._todo.popleft()
-                    self._wait_until_written()
+                    self.wait_until_written()
                     if self._session.is_due(command):
                         self._perform(command)
                 else:
@@ -134,14 +130,14 @@ class _Driver(SessionDriver):
             except DeadlineReached:
                 self._todo.extend(self._session.reach_deadline(deadline))
             except Stopped:
-                self._handle_arrived()
-        self._wait_until_written()
-        self._handle_arrived()
+                self.handle_arrived()
+        self.wait_until_written()
+        self.handle_arrived()
         for command in self._todo:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
 
-    def _wait_until_written(self) -> None:
+    def wait_until_written(self) -> None:
         """Wait until the log is written down: no command is performed before that."""
         commits = self._session.commits
         if commits is not None:
@@ -165,11 +161,11 @@ class _Driver(SessionDriver):
                 # A call with no other call or command beside it needs no thread.
                 is_alone = not (self._todo or self._calls or self._waiting)
                 if not is_alone or self._session.core.deadline is not None:
-                    self._start(command)
+                    self.start(command)
                 else:
                     self._todo.extend(self._call(command))
             case Command.StartRun():
-                self._start(command)
+                self.start(command)
             case Command.CheckAnswer() | Command.CheckApproval() | Command.AskApproval():
                 self._todo.extend(self._answer(command))
             case Command.Settle():
@@ -196,143 +192,14 @@ class _Driver(SessionDriver):
         handle()
 
     def _ask(self, turn: int) -> Sequence[Command]:
-        """Make attempts until there is a reply, and read it."""
-        session = self._session
+        """Ask the model, and read its reply into the run."""
         self._grace_ends = None
-        attempts = ModelAttempts(session, turn)
-        try:
-            shown = session.requests.shown
-            if shown is not None and shown.make_room_sync(session, self._wait_on_loop):
-                self._wait_until_written()
-            while True:
-                try:
-                    return self._ask_in_turn(attempts, turn)
-                except (DeadlineReached, Stopped):
-                    raise
-                except BaseException as error:
-                    if not is_failure(error):
-                        raise
-                    if not session.is_current_turn(turn):
-                        return ()
-                    failure = attempts.fail(error) if isinstance(error, Exception) else error
-                    if failure is not None:
-                        if not session.requests.shorten_after(session, failure):
-                            return session.model_failed(failure, turn)
-                        attempts.restart()
-                self._sleep(attempts.attempt.wait)
-        finally:
-            attempts.close()
+        return run_here(ask(self._session, turn, ThreadRequester(self._session, turn, self)))
 
-    def _wait_on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self._wait_for_thread(pool.on_loop(coroutine))
-
-    def _ask_in_turn(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
-        gate = attempts.attempt.gate
-        if gate is None:
-            return self._request(attempts, turn)
-        is_inside = False
-        try:
-            with gate.held_sync(self._session.root, self._session.remaining()):
-                is_inside = True
-                return self._request(attempts, turn)
-        except TimeoutError:
-            if is_inside:
-                raise
-            raise DeadlineReached from None
-
-    def _request(self, attempts: ModelAttempts, turn: int) -> Sequence[Command]:
-        session, attempt = self._session, attempts.attempt
-        try:
-            self._sleep(attempts.reserve())
-        except BaseException:
-            attempts.give_back()
-            raise
-        send, call = session.requests.send, attempt.call
-        if self._is_bounded(attempt) and not call.is_async:
-            result = self._in_thread(attempt, send, call)
-        else:
-            result = send(call)
-        awaited = hasattr(result, "__await__")
-        if awaited:
-            future = pool.on_loop(pool.coroutine_of(result))
-            result = self._wait_for_thread(future, attempt.timeout)
-        reply = open_result(result, awaited=awaited)
-        if not isinstance(reply, ModelReply):
-            return self._read_stream(reply, attempts)
-        self._handle_arrived()
-        if not session.is_current_turn(turn):
-            # Meanwhile the run has ended, or is in another turn.
-            return ()
-        return attempts.reply.read(reply)
-
-    def _is_bounded(self, attempt: Attempt) -> bool:
-        """Whether a request that takes too long is given up."""
-        return self._session.core.deadline is not None or attempt.timeout is not None
-
-    def _sleep(self, seconds: float) -> None:
-        """Wait, until the deadline or the end of the run at most."""
-        if seconds:
-            with suppress(TimeoutError):
-                self._wait_for_thread(Future(), seconds)
-
-    def _handle_arrived(self) -> None:
+    def handle_arrived(self) -> None:
         """Handle all arrived work. Calls that ended while the model was asked precede its reply."""
         while not self._arrived.empty():
             self._arrived.get()()
-
-    def _read_stream(
-        self, stream: ReplyStream | AsyncReplyStream, attempts: ModelAttempts
-    ) -> Sequence[Command]:
-        attempt, reply = attempts.attempt, attempts.reply
-        if isinstance(stream, AsyncReplyStream):
-            self._handle_arrived()
-            reading = read_stream(self._session, stream, self._start, reply, attempt)
-            return self._wait_for_thread(pool.on_loop(reading))
-        is_bounded = self._is_bounded(attempt)
-        try:
-            while (chunk := self._next_chunk(stream, attempts)) is not None:
-                stop, commands = reply.push(chunk)
-                for command in commands:
-                    self._start(command)
-                if stop:
-                    break
-                if self._session.remaining() == 0.0:
-                    raise DeadlineReached  # noqa: TRY301  # the stream is closed below
-        except BaseException:
-            if is_bounded:
-                # Closing the stream may stall too.
-                pool.close_soon(stream, self._reading)
-            else:
-                stream.close()
-            raise
-        if is_bounded:
-            self._in_thread(attempt, stream.close)
-        else:
-            stream.close()
-        self._handle_arrived()
-        return reply.close(broke=stream.broke)
-
-    def _next_chunk(self, stream: ReplyStream, attempts: ModelAttempts) -> ModelChunk | None:
-        """Read a chunk, in a thread of the pool if that must not take too long."""
-        attempt = attempts.attempt
-        try:
-            if not self._is_bounded(attempt):
-                return next(stream, None)
-            self._reading = pool.submit_next(stream, attempt.gate)
-            return self._wait_for_thread(self._reading, attempt.timeout)
-        except (DeadlineReached, Stopped):
-            raise
-        except Exception:
-            if not attempts.reply.is_complete:
-                raise
-            return None
-
-    def _in_thread(self, attempt: Attempt, function: Callable[..., T], *args: Any) -> T:
-        if attempt.gate is None:
-            future = pool.submit(function, *args)
-        else:
-            future = pool.submit_inside(attempt.gate, function, *args)
-        return self._wait_for_thread(future, attempt.timeout)
 
     def _call(self, command: Command.CallTool) -> Sequence[Command]:
         """Call a tool in this thread."""
@@ -341,11 +208,11 @@ class _Driver(SessionDriver):
         try:
             tool, context = session.resolve_tool(command, call)
             if tool.is_async or tool.gate is not None:
-                outcome = self._wait_for_thread(pool.on_loop(call_tool(session, command, call)))
+                outcome = self.wait_for_thread(pool.on_loop(call_tool(session, command, call)))
             else:
                 outcome = tool.call(command.arguments, context)
                 if hasattr(outcome, "__await__"):
-                    outcome = self._wait_for_thread(pool.on_loop(pool.coroutine_of(outcome)))
+                    outcome = self.wait_for_thread(pool.on_loop(pool.coroutine_of(outcome)))
         except Stopped:
             return ()
         except BaseException as error:
@@ -361,7 +228,7 @@ class _Driver(SessionDriver):
     def _end_attempt(self, command: Command.CallTool, outcome: Outcome) -> Sequence[Command]:
         """Complete a call, or let it wait for its next attempt."""
         if self._waiting.add(command, outcome):
-            self._wait_until_written()
+            self.wait_until_written()
             return ()
         return self._session.complete_call(command.ticket, outcome)
 
@@ -369,7 +236,7 @@ class _Driver(SessionDriver):
         """Let the program or a person answer a question, in this thread if that is possible."""
         self._question = command
         try:
-            commands = answer_sync(self._session, command, self._wait_for_thread)
+            commands = answer_sync(self._session, command, self.wait_for_thread)
         except Stopped:
             return ()
         finally:
@@ -379,7 +246,7 @@ class _Driver(SessionDriver):
             raise DeadlineReached
         return commands
 
-    def _start(self, command: Command) -> None:
+    def start(self, command: Command) -> None:
         """Call a tool or start a child run, without waiting for it."""
         if isinstance(command, Command.StartRun):
             self._start_run(command)
@@ -387,7 +254,7 @@ class _Driver(SessionDriver):
         if not isinstance(command, Command.CallTool):
             self._todo.append(command)
             return
-        self._wait_until_written()
+        self.wait_until_written()
         session, ticket = self._session, command.ticket
         if not session.is_due(command):
             return
@@ -409,7 +276,7 @@ class _Driver(SessionDriver):
 
     def _start_run(self, command: Command.StartRun) -> None:
         """Start a child run on the private loop, where it occupies no thread."""
-        self._wait_until_written()
+        self.wait_until_written()
         if not self._session.is_due(command):
             return
         future, cancel = pool.run_to_end_on_loop(run_task(self._session, command))
@@ -463,7 +330,7 @@ class _Driver(SessionDriver):
         if cancel is not None:
             cancel()
 
-    def _wait_for_thread(self, future: Future[pool.Result[T]], timeout: float | None = None) -> T:
+    def wait_for_thread(self, future: Future[pool.Result[T]], timeout: float | None = None) -> T:
         """Wait for another thread, until the deadline of the run at most.
 
         Raises:

@@ -1,29 +1,18 @@
-"""Attempts at one reply in a run: the part that both drivers share, and that of the async one."""
+"""The attempts at one reply in a run, as the wrappers of its model decide."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from callslip import _lazy
 from callslip._failure import one_line
-from callslip._runtime.on_loop import read_stream
 from callslip._runtime.streamed_reply import StreamedReply
-from callslip._threads import pool
 from callslip.errors import CallslipError, ModelError
-from callslip.models._direct import in_time
-from callslip.models._reply import ModelReply, open_result
 
 if TYPE_CHECKING:
-    from contextvars import Context as ContextVariables
-
-    from callslip._core import Command
-    from callslip._runtime.cancel_scope import CancelScope
     from callslip._runtime.session import RunSession
     from callslip.models._rates import Reservation
 
-__all__ = ["ModelAttempts", "ask"]
+__all__ = ["ModelAttempts"]
 
 
 class ModelAttempts:
@@ -111,89 +100,3 @@ class ModelAttempts:
         if rates is not None and reservation is not None and counts is not None:
             names = ("input_tokens", "output_tokens")
             rates.settle(reservation, sum(counts.get(name) or 0 for name in names))
-
-
-async def ask(
-    session: RunSession, turn: int, scope: CancelScope, start_call: Callable[..., object]
-) -> Sequence[Command]:
-    """Make attempts until there is a reply, and read it into the run.
-
-    Args:
-        session: The session of the run.
-        turn: The turn that is asked in.
-        scope: The scope of the request: a reply that comes after its cancellation is not read.
-        start_call: Starts a call that may start before the reply is complete, in a context.
-
-    Returns:
-        The commands that follow from the reply.
-
-    Raises:
-        Exception: That of the last attempt.
-    """
-    attempts = ModelAttempts(session, turn)
-    try:
-        while True:
-            try:
-                return await _attempt(session, attempts, scope, start_call)
-            except Exception as error:
-                if scope.cancel_called or not session.is_current_turn(turn):
-                    raise
-                failure = attempts.fail(error)
-                if failure is not None:
-                    raise failure from failure.__cause__
-            await _lazy.asyncio.sleep(attempts.attempt.wait)
-    finally:
-        attempts.close()
-
-
-async def _attempt(
-    session: RunSession,
-    attempts: ModelAttempts,
-    scope: CancelScope,
-    start_call: Callable[..., object],
-) -> Sequence[Command]:
-    gate = attempts.attempt.gate
-    if gate is None:
-        return await _request(session, attempts, scope, start_call)
-    # A call that starts early does not belong to the model's call.
-    outside: ContextVariables = copy_context()
-    async with gate.held(session.root):
-        return await _request(
-            session, attempts, scope, lambda early: start_call(early, outside.copy())
-        )
-
-
-async def _request(
-    session: RunSession,
-    attempts: ModelAttempts,
-    scope: CancelScope,
-    start_call: Callable[[Command], object],
-) -> Sequence[Command]:
-    attempt, reply = attempts.attempt, attempts.reply
-    seconds = attempts.reserve()
-    if seconds:
-        try:
-            await _lazy.asyncio.sleep(seconds)
-        except BaseException:
-            attempts.give_back()
-            raise
-    result, awaited = await in_time(attempt.timeout, _send(session, attempts))
-    opened = open_result(result, awaited=awaited)
-    if not isinstance(opened, ModelReply):
-        return await read_stream(session, opened, start_call, reply, attempt)
-    return () if scope.cancel_called else reply.read(opened)
-
-
-async def _send(session: RunSession, attempts: ModelAttempts) -> tuple[object, bool]:
-    """Call the model. Returns its result, and whether it was an awaitable."""
-    attempt = attempts.attempt
-    if attempt.call.is_async:
-        result = session.requests.send(attempt.call)
-    elif attempt.gate is None:
-        result = await pool.in_thread(session.requests.send, attempt.call)
-    else:
-        inside = pool.submit_inside(attempt.gate, session.requests.send, attempt.call)
-        result = await pool.result_of(inside)
-    if not hasattr(result, "__await__"):
-        return result, False
-    return await cast("Awaitable[Any]", result), True

@@ -1,8 +1,8 @@
-"""The work of both drivers on an event loop: async tools, streamed replies, child runs."""
+"""The work of both drivers on an event loop: async tools, child runs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -10,26 +10,20 @@ from callslip import _lazy
 from callslip._runtime.children import child_session, refused_task, task_outcome
 from callslip._runtime.children_apart import run_apart
 from callslip._runtime.place import runs_above
-from callslip._runtime.streamed_reply import StreamedReply
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip._threads.shield import shielded
 from callslip.errors import StoreError
-from callslip.models._direct import in_time
-from callslip.models._reply import AsyncReplyStream, ReplyStream
+from callslip.tools import Tool
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from callslip._core import Command
     from callslip._runtime.calls import Call
     from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
     from callslip._runtime.reconcile import Reconciling
     from callslip._runtime.session import RunSession
-    from callslip.models._attempt import Attempt
-    from callslip.models._reply import ModelChunk
     from callslip.runs import Run, RunResult
-    from callslip.tools import Context, Outcome, Tool
+    from callslip.tools import Context, Outcome
 
 __all__ = [
     "PendingResult",
@@ -38,7 +32,6 @@ __all__ = [
     "call_to_end",
     "call_tool",
     "read_spent",
-    "read_stream",
     "run_task",
 ]
 
@@ -86,6 +79,13 @@ async def read_spent(session: RunSession) -> None:
 async def call_tool(session: RunSession, command: Command.CallTool, call: Call) -> Outcome:
     """Call a tool and wait for the outcome. Sync tools run in a thread of the pool."""
     tool, context = session.resolve_tool(command, call)
+    if type(tool) is Tool and tool.gate is None and (function := tool._direct) is not None:
+        # The most frequent tools take the way that costs least.
+        try:
+            result = await function(**command.arguments)
+        except Exception as error:  # noqa: BLE001  # the model reads it
+            return tool._outcome_of_error(error)
+        return tool._outcome_of_result(result)
     return await call_held(tool, command.arguments, context, session.root)
 
 
@@ -158,71 +158,3 @@ class SessionDriver:
     def result(self) -> Awaitable[RunResult]:
         """Return an awaitable for the result of the run."""
         return PendingResult(self._session)
-
-
-async def read_stream(
-    session: RunSession,
-    stream: ReplyStream | AsyncReplyStream,
-    start_call: Callable[[Command], object],
-    reply: StreamedReply,
-    attempt: Attempt | None = None,
-) -> Sequence[Command]:
-    """Read a streamed reply into the run.
-
-    Args:
-        session: The session of the run.
-        stream: The stream.
-        start_call: Starts a call that may start before the reply is complete.
-        reply: The reply.
-        attempt: The attempt that it belongs to; `None` for a model without wrappers.
-
-    Returns:
-        The commands that follow from the reply.
-    """
-    seconds = None if attempt is None else attempt.timeout
-    gate = None if attempt is None else attempt.gate
-    reading = None
-    try:
-        while True:
-            if isinstance(stream, ReplyStream):
-                reading = pool.submit_next(stream, gate)
-                following: Awaitable[ModelChunk | None] = pool.result_of(reading)
-            else:
-                following = anext(stream, None)
-            chunk = await _next_chunk(following, seconds, reply)
-            if chunk is None:
-                break
-            stop, commands = reply.push(chunk)
-            for command in commands:
-                start_call(command)
-            if stop:
-                break
-            # A slow reader must not hold up other runs that wait for the same model.
-            if (feed := session.run._feed) is not None and gate is None:
-                await feed.backpressure()
-    except BaseException:
-        await _give_up(stream, reading)
-        raise
-    if isinstance(stream, AsyncReplyStream):
-        await stream.aclose()
-    else:
-        await pool.in_thread(stream.close)
-    return reply.close(broke=stream.broke)
-
-
-async def _next_chunk(
-    following: Awaitable[ModelChunk | None], seconds: float | None, reply: StreamedReply
-) -> ModelChunk | None:
-    try:
-        return await in_time(seconds, following)
-    except Exception:
-        if not reply.is_complete:
-            raise
-        return None
-
-
-async def _give_up(stream: ReplyStream | AsyncReplyStream, reading: Future[Any] | None) -> None:
-    if isinstance(stream, AsyncReplyStream):
-        await stream.aclose()
-    else:
-        pool.close_soon(stream, reading)

@@ -1,13 +1,16 @@
-"""The two ways in which the sync driver stops waiting for another thread."""
+"""The two ways in which the sync driver stops waiting for another thread.
+
+No `Exception`, so that nothing takes them for a failure of a model or a tool.
+"""
 
 from __future__ import annotations
 
 __all__ = ["DeadlineReached", "Stopped"]
 
 
-class DeadlineReached(Exception):  # noqa: N818
+class DeadlineReached(BaseException):
     """The run's time is over."""
 
 
-class Stopped(Exception):  # noqa: N818
+class Stopped(BaseException):
     """The run was ended from outside while the driver waited for another thread."""
