@@ -8,6 +8,7 @@ from callslip import _lazy
 from callslip._redaction import redact_likely_secrets
 
 __all__ = [
+    "TRANSIENT_STATUSES",
     "ModelFacing",
     "describe_failure",
     "is_cancelled",
@@ -92,6 +93,10 @@ class ModelFacing(Exception):  # noqa: N818  # a base of signals, too
         raise NotImplementedError
 
 
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
+"""Statuses of HTTP that may pass by themselves."""
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether a failure may pass by itself: no connection, no answer in time, a busy server.
 
@@ -105,7 +110,7 @@ def is_transient(error: BaseException) -> bool:
         return True
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(status, int):
-        return status in {408, 425, 429, 502, 503, 504}
+        return status in TRANSIENT_STATUSES
     # By name, because none of the HTTP clients need be installed.
     names = {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in type(error).__mro__}
     return not names.isdisjoint(_NO_CONNECTION)

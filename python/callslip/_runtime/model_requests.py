@@ -163,6 +163,7 @@ class ModelRequests:
     @staticmethod
     def failure_words(error: BaseException) -> str:
         """Return the type and the message of an exception, without likely secrets."""
+        error = _original(error)
         text = redact_likely_secrets(message_of(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -14,7 +14,13 @@ from typing import Any
 from callslip import _lazy
 from callslip._backoff import retry_after
 from callslip._core import Document
-from callslip._failure import describe_failure, is_transient, log_failure, message_of
+from callslip._failure import (
+    TRANSIENT_STATUSES,
+    describe_failure,
+    is_transient,
+    log_failure,
+    message_of,
+)
 from callslip._json import to_json
 from callslip._options import check_flag, check_seconds, check_whole
 from callslip._redaction import Secrets
@@ -31,7 +37,7 @@ from callslip.openapi._auth import (
     texts_of,
 )
 from callslip.openapi._redirects import Redirects, Sent
-from callslip.openapi._response import TRANSIENT, content_of, retry_hint, status_line, with_headers
+from callslip.openapi._response import content_of, retry_hint, status_line, with_headers
 from callslip.openapi._server import Servers
 from callslip.tools import Fail, Outcome
 from callslip.tools._callable import is_async
@@ -166,7 +172,7 @@ class Client:
         # The log is UTF-8, which cannot contain half of a surrogate pair.
         plain = self._known_secrets.redact(told.rstrip(".")).encode(errors="replace").decode()
         told = f"Error calling tool '{name}': {plain}."
-        if status in TRANSIENT:
+        if status in TRANSIENT_STATUSES:
             # A busy server has not executed the request.
             advice = retry_hint("GET" if status in (425, 429, 503) else name)
             return Outcome.Error(f"{told} {advice}", transient=True, wait=retry_after(headers))

@@ -15,10 +15,7 @@ from callslip._core import Part, json_text
 from callslip._json import result_json, to_json
 from callslip.parts import File, received
 
-__all__ = ["TRANSIENT", "Content", "content_of", "retry_hint", "status_line", "with_headers"]
-
-TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
-"""Statuses of failures that may pass by themselves."""
+__all__ = ["Content", "content_of", "retry_hint", "status_line", "with_headers"]
 
 _TOLD = (
     "link",

@@ -88,15 +88,16 @@ def test_tickets_are_reserved_for_the_whole_block():
     assert (result.stop_reason, result.value) == ("limit", "answer")
 
 
-def test_open_tickets():
-    rows = [{"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(3)]
+@pytest.mark.parametrize("many", [1, 2, 3])
+def test_open_tickets(many):
+    rows = [{"call_id": f"c{n}", "tool_name": "work", "arguments": {"n": n}} for n in range(many)]
+    replies, options = [f"<tool>{json.dumps(rows)}</tool>", "done"], {"protocol": "chatty"}
+    if many <= 2:
+        result = run(replies, Limits(open_tickets=2), **options)
+        assert (result.value, len(result.tickets)) == ("done", many)
+        return
     with pytest.raises(LimitExceeded) as caught:
-        run(
-            [f"<tool>{json.dumps(rows)}</tool>"],
-            Limits(open_tickets=2),
-            protocol="chatty",
-            on_limit="raise",
-        )
+        run(replies, Limits(open_tickets=2), on_limit="raise", **options)
     assert caught.value.limit == "open_tickets"
 
 

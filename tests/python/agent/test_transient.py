@@ -43,7 +43,7 @@ class Client:
 BUSY = [
     (429, {"Retry-After": "30"}),
     (503, {"retry-after": "Wed, 21 Oct 2037 07:28:00 GMT"}),
-    (504, {}),
+    *[(status, {}) for status in (408, 425, 429, 502, 503, 504)],
     TimeoutError("no answer"),
     ConnectionResetError("reset"),
 ]
@@ -73,7 +73,20 @@ def test_another_failure_is_not_repeated(status):
     assert (client.calls, result.run.violations) == (1, 1)
 
 
-def test_of_a_tool_of_the_programs_own():
+class StatusError(Exception):
+    """As the HTTP clients raise it."""
+
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.response = type("Response", (), {"status_code": status})
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [ConnectionError("refused"), *map(StatusError, (408, 425, 429, 502, 503, 504))],
+    ids=str,
+)
+def test_of_a_tool_of_the_programs_own(failure):
     calls = []
 
     @tool
@@ -81,7 +94,7 @@ def test_of_a_tool_of_the_programs_own():
         """Fetch."""
         calls.append(1)
         if len(calls) < 4:
-            raise ConnectionError("refused")
+            raise failure
         return 1
 
     model = ScriptedModel([*[act("fetch")] * 4, finish()])
