@@ -356,11 +356,11 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: `at_once` is less than 1, or this agent has no store.
             StoreError: The store cannot be read.
         """
-        return await resume_all(self._agent, lambda run_id: self.resume(run_id, deps=deps), at_once)
+        return await resume_all(self._agent, deps, at_once)
 
     def resume_all_sync(self, *, deps: object = None) -> dict[str, RunResult[AnswerT] | Exception]:
         """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
-        return resume_all_sync(self._agent, lambda run_id: self.resume_sync(run_id, deps=deps))
+        return resume_all_sync(self._agent, deps)
 
 
 def _check_start(

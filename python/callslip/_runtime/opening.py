@@ -41,20 +41,21 @@ def release(session: RunSession | None) -> None:
         session.core.release()
 
 
-def open_reachable(store: TicketStore, run_id: str, opened: Callable[[], RunSession]) -> RunSession:
+def open_reachable(store: TicketStore, run_id: str, opened: Callable[[], SessionT]) -> SessionT:
     """Open a run so that messages and decisions reach it at once, and not only once it is driven.
 
     Args:
         store: The store that has it. One that is shared keeps messages and decisions by itself.
         run_id: The id of the run.
-        opened: Opens the run.
+        opened: Opens the run, unless it is not to be driven.
     """
     check_run_id(run_id)
     if store._shared is not None:
         return opened()
     with run_lock(store, run_id):
         session = opened()
-        EarlyDriver(session)
+        if session is not None:
+            EarlyDriver(session)
     return session
 
 

@@ -13,7 +13,7 @@ from callslip._options import check_run_id
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
-from callslip._runtime.place import Place, child_id
+from callslip._runtime.place import Place
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
@@ -21,8 +21,8 @@ from callslip._runtime.start import resume, start
 from callslip.errors import UsageError
 from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
-from callslip.runs import Run, Ticket
-from callslip.runs._conversation import is_driven, run_lock
+from callslip.runs import Run
+from callslip.runs._conversation import run_lock
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -36,7 +36,7 @@ __all__ = [
     "new_session",
     "resumed_session",
     "said_session",
-    "unfinished_runs",
+    "unfinished_session",
 ]
 
 
@@ -172,7 +172,7 @@ def resumed_session(
     run = Run(core, run_id, core.task, agent=agent, store=store, deps=deps)
     try:
         check_tree(store, core, worker, setup, levels)
-        over = {ticket.id for ticket in run.tickets if _ends_children(ticket)}
+        over = {ticket.id for ticket in run.tickets if ticket._ends_children}
         if over:
             store._end_children(run_id, over)
     except BaseException:
@@ -184,6 +184,20 @@ def resumed_session(
     session.beginning.place = None if at is None else at[0]
     _take_messages(session, store, misfit)
     return session
+
+
+def unfinished_session(agent: Agent, run_id: str, deps: object) -> RunSession | None:
+    """Return the session of a run to resume, unless it has ended: it may have been cancelled.
+
+    Raises:
+        UsageError: As for `resumed_session`.
+        StoreError: As for `resumed_session`.
+    """
+    session = resumed_session(agent, run_id, deps)
+    if not session.core.finished:
+        return session
+    session.core.release()
+    return None
 
 
 def _take_messages(session: RunSession, store: TicketStore, misfit: UsageError | None) -> None:
@@ -272,48 +286,3 @@ def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> 
     )
     session.asker = _askers.get(run)
     return session
-
-
-def unfinished_runs(agent: Agent) -> list[str]:
-    """Return the runs of the agent's name that can be resumed, oldest first.
-
-    Raises:
-        UsageError: The agent has no store, or other processes use it too.
-        StoreError: The store cannot be read.
-    """
-    worker = agent._in_effect()
-    store = worker._required_store()
-    if store._shared is not None:
-        raise UsageError(
-            "resume_all is for the store of one process, and workers resume the runs of this one: "
-            "use callslip.fleet.Fleet(store, [agent]).work()"
-        )
-    running = store.runs(status="running", agent=worker.name)
-    by_parent = {run.parent_run for run in running} - {None}
-    in_progress = set()
-    if by_parent:
-        tickets = store.tickets(status="IN_PROGRESS")
-        in_progress = {(ticket.run_id, ticket.id) for ticket in tickets}
-    unfinished = []
-    for run in reversed(running):
-        if is_driven(store, run.run_id):
-            continue
-        # A run that was started in a call is ended or resumed by the run that makes the call.
-        if (run.parent_run, run.parent_ticket) in in_progress:
-            continue
-        if run.parent_run is not None and run.run_id == child_id(
-            run.parent_run, int((run.parent_ticket or "T0")[1:])
-        ):
-            # Its process ended between the end of its parent and its own.
-            store._end_children(run.parent_run, {run.parent_ticket or ""})
-            continue
-        unfinished.append(run.run_id)
-    return unfinished
-
-
-def _ends_children(ticket: Ticket) -> bool:
-    """Whether the runs that a ticket has started end when its own run is resumed.
-
-    A call that was in progress is repeated, or in doubt. A task that was in progress continues.
-    """
-    return (ticket.kind == "task") == (ticket.status == "COMPLETED")

@@ -210,6 +210,8 @@ class Run(Generic[AnswerT]):
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.
 
+        If the process ended before the child runs did, a second call cancels those that are left.
+
         `RunCancelled` is raised wherever its result is awaited. A sync tool cannot be stopped: it
         sees that `Context.cancelled` is true.
 
@@ -223,11 +225,12 @@ class Run(Generic[AnswerT]):
             return tell(self, shared, Told("cancel"))
         if (driven := self._driven) is not None and driven is not self:
             return driven.cancel()
-        if self.finished:
-            return None
         store = self._store if driven is None else None
-        self._inject(_core.Run.cancel)
-        # A driver would have cancelled the child runs.
+        if not self.finished:
+            self._inject(_core.Run.cancel)
+        elif self.stop_reason != "cancelled":
+            return None
+        # A driver would have cancelled the child runs. A process may have ended before it did.
         if store is not None:
             store._end_children(self.id)
         return None

@@ -88,6 +88,17 @@ class Ticket:
         """
         return None if self.completed_at is None else self.completed_at - self.opened_at
 
+    @property
+    def _ends_children(self) -> bool:
+        """Whether the runs that it has started end, if no driver works on them.
+
+        A task in progress continues with them. A call in progress is repeated or in doubt when its
+        run is resumed. A call with an outcome of its own may have left runs behind that go on.
+        """
+        if self.kind == "task":
+            return self.status == "COMPLETED"
+        return self.outcome in (None, "cancelled", "in_doubt")
+
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         bundle: dict[str, Any] = import_views().bundle_of_ticket(self)
         return bundle
