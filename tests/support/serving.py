@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 import callslip
 from callslip import Agent, ScriptedModel
 from callslip.mcp import MCPServer
+from mcp_servers.nursery import RELAY, Forked, nursery
 from scripted import act, finish
 
 SERVERS = Path(__file__).parent / "mcp_servers"
@@ -23,7 +23,17 @@ def script(name):
     return str(SERVERS / f"{name}.py")
 
 
-def stdio(which="everything", /, env=None, **options):
+def forked(name):
+    """Arguments for Python to be a server that starts in milliseconds: a fork takes its streams."""
+    return ["-IS", str(RELAY), str(nursery()), name]
+
+
+def stdio(which="everything", /, **options):
+    return MCPServer.stdio(sys.executable, forked(which), **{"name": f"{which}.py", **options})
+
+
+def stdio_process(which="everything", /, env=None, **options):
+    """For tests of the process that a client starts, which takes a second."""
     env = {**PACKAGE, **(env or {})}
     return MCPServer.stdio(sys.executable, [script(which)], env=env, **options)
 
@@ -41,17 +51,13 @@ def free_port():
 
 def start_http(name, port):
     """Start a server process and wait until it listens."""
-    process = subprocess.Popen(
-        [sys.executable, script(name), "http", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = Forked(name, "http", str(port))
     until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             socket.create_connection(("127.0.0.1", port), 0.2).close()
         except OSError:
-            assert process.poll() is None
+            assert not process.has_ended()
             time.sleep(0.02)
         else:
             return process

@@ -11,7 +11,17 @@ import pytest
 from callslip import Agent, File, Progress, ScriptedModel, ToolError, UsageError, tool
 from callslip.mcp import Elicitation, MCPServer
 from scripted import act, asked, finish
-from serving import agent_for, at, error, http_process, python, result, script, stdio
+from serving import (  # fmt: skip
+    agent_for,
+    at,
+    error,
+    http_process,
+    python,
+    result,
+    script,
+    stdio,
+    stdio_process,
+)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +291,7 @@ def test_older_servers_are_spoken_to_over_http():
 
 def test_a_tool_that_no_agent_could_call_is_named_with_its_server():
     with pytest.raises(ToolError) as raised:
-        Agent(ScriptedModel([]), tools=stdio("handwritten"))
+        Agent(ScriptedModel([]), tools=stdio_process("handwritten"))
     assert str(raised.value) == (
         "a tool of the MCP server 'handwritten.py' can't be offered: \"tool 6\" cannot be a "
         "tool's name: it must have 1 to 128 characters, none of them blank: leave it out with "
@@ -423,7 +433,7 @@ def test_an_address_is_one_of_http():
 
 def test_the_environment_is_what_was_given_and_little_else(monkeypatch):
     monkeypatch.setenv("OTHER_SECRET", "not for servers")
-    with stdio(env={"GIVEN": "yes"}) as server:
+    with stdio_process(env={"GIVEN": "yes"}) as server:
         assert result(server, "environment", name="GIVEN") == {"result": "yes"}
         assert result(server, "environment", name="OTHER_SECRET") == {"result": "not set"}
         assert result(server, "environment", name="PATH") != {"result": "not set"}

@@ -30,6 +30,7 @@ from serving import (
     result,
     start_http,
     stdio,
+    stdio_process,
     stop,
     tickets,
 )
@@ -117,7 +118,7 @@ def test_a_server_over_http_killed_in_mid_call_fails_its_calls_at_once(era):
 
 
 def test_a_server_that_dies_while_nothing_is_under_way_is_started_by_the_next_call():
-    with stdio() as server:
+    with stdio_process() as server:
         first = pid_of(server)
         os.kill(first, signal.SIGKILL)
         assert eventually(lambda: not sessions_of(server))
@@ -292,7 +293,7 @@ def test_a_call_has_a_time_and_the_server_is_told_that_it_is_over(era):
 
 def test_time_stands_still_while_a_person_is_asked():
     def think(question):
-        time.sleep(3)
+        time.sleep(2.2)
         return {"seats": 2}
 
     options = {"timeout": 2.0, "elicitation": think}
@@ -366,7 +367,7 @@ def test_standard_error_goes_to_the_log_a_line_a_record(caplog, capfd):
 
 
 def test_closing_ends_the_process_and_what_it_has_started():
-    server = stdio().connect_sync()
+    server = stdio_process().connect_sync()
     own, child = pid_of(server), int(result(server, "spawn_child")["result"])
     threads = set(threading.enumerate())
     server.close()
@@ -390,7 +391,7 @@ def test_closing_does_not_wait_for_a_server_that_does_not_answer(monkeypatch):
 
 
 def test_a_server_that_nobody_has_any_more_is_ended():
-    server = stdio().connect_sync()
+    server = stdio_process().connect_sync()
     own = pid_of(server)
     del server
     gc.collect()
@@ -398,7 +399,7 @@ def test_a_server_that_nobody_has_any_more_is_ended():
 
 
 def test_a_forked_child_has_sessions_of_its_own():
-    with stdio() as server:
+    with stdio_process() as server:
         own = pid_of(server)
         reading, writing = os.pipe()
         child = os.fork()
@@ -436,21 +437,21 @@ def run_script(code, *args):
 def test_a_program_that_ends_after_its_last_await_ends_its_servers_quietly():
     code = """
         import asyncio, sys
-        from serving import at, agent_for, stdio
+        from serving import at, agent_for, stdio_process
 
         async def main():
             options = {"exclude": ["tool 6"]}
             if len(sys.argv) > 1:
                 server = at(int(sys.argv[1]), **options)
             else:
-                server = stdio("handwritten", **options)
+                server = stdio_process("handwritten", **options)
             done = await agent_for(server, ("tool_5", {})).run("t")
             print(done.tickets[0].result)
 
         asyncio.run(main())
     """
     with http_process("handwritten") as (port, _):
-        for args in [()] * 3 + [(str(port),)] * 2:
+        for args in [()] * 2 + [(str(port),)]:
             done, _ = run_script(code, *args)
             assert (done.returncode, done.stderr) == (0, "")
             pid = int(done.stdout)
@@ -460,10 +461,10 @@ def test_a_program_that_ends_after_its_last_await_ends_its_servers_quietly():
 def test_a_program_that_ends_in_mid_call_does_not_wait_for_it():
     code = """
         import asyncio
-        from serving import agent_for, stdio
+        from serving import agent_for, stdio_process
 
         async def main():
-            server = stdio()
+            server = stdio_process()
             run = asyncio.create_task(agent_for(server, ("wait", {"seconds": 300})).run("t"))
             await asyncio.sleep(0.3)
 
@@ -478,7 +479,7 @@ def test_connecting_inside_a_call_on_the_private_loop_is_refused():
     from callslip import Agent, ScriptedModel, tool
     from scripted import act, finish
 
-    server = stdio()
+    server = stdio_process()
 
     @tool
     async def delegate() -> str:

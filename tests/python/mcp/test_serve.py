@@ -12,12 +12,22 @@ from mcp import Client, StdioServerParameters
 from callslip import Agent, Context, Progress, ScriptedModel, UsageError, tool
 from callslip.mcp import MCPServer, agent_server, serve
 from scripted import act, finish, give
-from serving import PACKAGE, agent_for, at, error, eventually, http_process, result, script, stdio
+from serving import (
+    PACKAGE,
+    agent_for,
+    at,
+    error,
+    eventually,
+    forked,
+    http_process,
+    result,
+    script,
+    stdio,
+)
 
 
 def over_stdio():
-    parameters = StdioServerParameters(command=sys.executable, args=[script("agent")], env=PACKAGE)
-    return Client(parameters)
+    return Client(StdioServerParameters(command=sys.executable, args=forked("agent")))
 
 
 def in_process(agent=None, **options):

@@ -47,9 +47,13 @@ def model(messages):
     )
 
 
-if __name__ == "__main__":
+def main(arguments):
     agent = Agent(model, protocol=ReactProtocol(examples=False), tools=[work], name="worker")
-    if sys.argv[1:2] == ["http"]:
-        serve(agent, transport="streamable-http", port=int(sys.argv[2]), description="Works.")
+    if arguments[:1] == ["http"]:
+        serve(agent, transport="streamable-http", port=int(arguments[1]), description="Works.")
     else:
         serve(agent, description="Works.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -185,8 +185,12 @@ def block(seconds: float) -> str:
     return "blocked"
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["http"]:
-        server.run("streamable-http", port=int(sys.argv[2]))
+def main(arguments):
+    if arguments[:1] == ["http"]:
+        server.run("streamable-http", port=int(arguments[1]))
     else:
         server.run("stdio")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

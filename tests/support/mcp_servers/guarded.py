@@ -95,5 +95,9 @@ def make(port):
     return server
 
 
+def main(arguments):
+    make(int(arguments[1])).run("streamable-http", port=int(arguments[1]))
+
+
 if __name__ == "__main__":
-    make(int(sys.argv[2])).run("streamable-http", port=int(sys.argv[2]))
+    main(sys.argv[1:])

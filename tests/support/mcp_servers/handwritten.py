@@ -125,8 +125,12 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["http"]:
-        ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+def main(arguments):
+    if arguments[:1] == ["http"]:
+        ThreadingHTTPServer(("127.0.0.1", int(arguments[1])), Handler).serve_forever()
     else:
         speak_stdio()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

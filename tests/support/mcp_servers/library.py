@@ -117,8 +117,12 @@ def folders(roots: Annotated[ListRootsResult, Resolve(ask_roots)]) -> list[str]:
     return [str(root.uri) for root in roots.roots]
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["http"]:
-        server.run("streamable-http", port=int(sys.argv[2]))
+def main(arguments):
+    if arguments[:1] == ["http"]:
+        server.run("streamable-http", port=int(arguments[1]))
     else:
         server.run("stdio")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
