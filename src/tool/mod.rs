@@ -2,6 +2,7 @@
 
 pub mod agent_tools;
 mod answer_type;
+mod as_written;
 mod coerce;
 pub(crate) mod describe;
 mod flat_schema;

@@ -1,5 +1,6 @@
 //! What is wrong with the arguments of a call, in words that a model can act on.
 
+use super::as_written::is_refusal;
 use super::coerce::join;
 use super::describe::{
     any_of, named, quoted, short_type, shortened, truncate, type_words, type_words_with_article, with_article,
@@ -279,6 +280,7 @@ fn expectation(kind: &Kind, schema: Schema<'_>) -> String {
         Kind::OneOfMultipleValid { .. } => {
             format!("fit only one of {}", truncate(&short_type(schema, 1), 200))
         }
+        Kind::Not { schema } if is_refusal(schema) => "be an integer".to_owned(),
         Kind::Not { .. } | Kind::FalseSchema => "be something else or be left out".to_owned(),
         Kind::ContentEncoding { content_encoding } => format!("be encoded as {content_encoding}"),
         Kind::ContentMediaType { content_media_type } => format!("hold {content_media_type}"),

@@ -1,6 +1,7 @@
 //! The check of a call's arguments against its tool's schema: every problem at once, lossless coercions recorded.
 
-use super::coerce::{coerce, whole, within};
+use super::as_written::{beside, whole_ones, without_integers};
+use super::coerce::{coerce, within};
 use super::flat_schema::FlatSchema;
 use super::loosen::loosened;
 use super::problem::{Problem, absent, problems};
@@ -74,6 +75,17 @@ impl Checker {
         outline.as_ref().is_some_and(|outline| outline.admits(arguments))
     }
 
+    /// The schema for arguments with a number whose fraction no float holds.
+    fn exact(&self, schema: &Json, arguments: &Value) -> Option<Validator> {
+        let mut floats = Vec::new();
+        whole_ones(arguments, &mut floats);
+        if floats.is_empty() {
+            return None;
+        }
+        let exact = |schema: &Json| build(&without_integers(schema, &floats)).ok();
+        exact(schema).or_else(|| exact(&loosened(schema)))
+    }
+
     /// The same, but what stands at the JSON pointers `except` is let through: it is replaced later.
     ///
     /// # Errors
@@ -99,7 +111,8 @@ impl Checker {
                 found: "arguments nested too deep for their unions".to_owned(),
             }]);
         }
-        match self.compile_loosely(schema) {
+        let exact = self.exact(schema, &arguments);
+        match exact.as_ref().map_or_else(|| self.compile_loosely(schema), Ok) {
             Ok(validator) => {
                 let plain = plain(&arguments);
                 if !validator.is_valid(&plain) {
@@ -210,24 +223,13 @@ fn plain(value: &Value) -> Json {
     }
 }
 
-/// The least float whose neighbours are whole numbers.
-const WHOLE: f64 = 4_503_599_627_370_496.0;
-
 fn plain_number(number: &Number) -> Json {
     let text = number.as_str();
     let plain = serde_json::from_str(text).unwrap_or_else(|_| {
         // Larger than any float: only its sign and its being a number still matter to a schema.
         Json::from(if text.starts_with('-') { f64::MIN } else { f64::MAX })
     });
-    let rounded = plain.as_f64().filter(|float| !number.is_integer() && float.fract() == 0.0 && whole(text).is_none());
-    let Some(float) = rounded else { return plain };
-    // A fraction that a float has no room for: what is written is no whole number, whatever it is rounded to.
-    if float.abs() >= WHOLE {
-        return Json::from((WHOLE - 0.5).copysign(float));
-    }
-    let cut = text.trim_start_matches('-').split('.').next().and_then(|digits| digits.parse::<f64>().ok());
-    let outwards = cut == Some(float.abs());
-    Json::from(if outwards == float.is_sign_positive() { float.next_up() } else { float.next_down() })
+    plain.as_f64().and_then(|float| beside(number, float)).map_or(plain, Json::from)
 }
 
 #[cfg(test)]
