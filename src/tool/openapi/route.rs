@@ -86,6 +86,13 @@ impl Routes {
         {
             return Ok(plain(operation, Vec::new()));
         }
+        if let Some((before, fragment)) = route.split_once('#') {
+            let message = format!("the route {} has a fragment, which is never sent", named(route));
+            return Err(Violation::new(Code::UnknownTool, message)
+                .expected("a route without '#'")
+                .found(named(&format!("#{fragment}")))
+                .hint(format!("use {}, with values in the payload", named(before))));
+        }
         let written = Written::read(route);
         if !written.target.starts_with('/') {
             let ids = self.by_id.get(written.target).into_iter().flatten();
@@ -164,7 +171,6 @@ impl Written<'_> {
             }
             _ => (None, route),
         };
-        let target = target.split_once('#').map_or(target, |(before, _)| before);
         let (target, query) = target.split_once('?').unwrap_or((target, ""));
         let query = query
             .split('&')
