@@ -9,6 +9,7 @@ mod closing;
 mod frame;
 mod number;
 mod open;
+mod remark;
 mod string;
 mod token;
 mod trivia;
@@ -19,7 +20,7 @@ mod tests;
 pub(crate) use frame::quoted;
 pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
-pub(crate) use trivia::{is_deciding, is_not_meant};
+pub(crate) use remark::{is_deciding, is_not_meant};
 
 use super::tag::Tag;
 use super::{BoxedViolation, Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};

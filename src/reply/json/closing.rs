@@ -18,7 +18,11 @@ impl JsonReader {
         let place = Span::new(self.position, self.position + 1);
         self.position += 1;
         match self.stack.last() {
-            Some(frame) if frame.closer() == byte => self.pop(place.end, false),
+            Some(frame) if frame.closer() == byte => match self.doubts.swallowed {
+                // All brackets are there without those in the comment.
+                Some(comment) if self.stack.len() == 1 || frame.is_record() => Err(self.changing_comment(comment)),
+                _ => self.pop(place.end, false),
+            },
             _ => {
                 if self.settings.policy == crate::reply::RepairPolicy::Strict {
                     return Err(self.unbalanced(byte, place));

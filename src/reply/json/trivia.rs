@@ -2,6 +2,7 @@
 //! are none of it.
 
 use super::frame::Frame;
+use super::remark::{closes_brackets, is_plain};
 use super::{BoxedViolation, Flow, JsonReader, LastKind, State, Token};
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span};
@@ -128,11 +129,19 @@ impl JsonReader {
         }
     }
 
+    /// A comment that is no plain remark.
+    pub(super) fn changing_comment(&self, place: Span) -> BoxedViolation {
+        let message = "expected values alone: got a comment that may change them";
+        let violation = self.violation(Code::UnexpectedToken, message, place);
+        Box::new(violation.hint("write the values that you mean, without comments"))
+    }
+
     fn end_comment(&mut self, text: &str, span: Span) -> Result<Flow, BoxedViolation> {
         self.token = Token::None;
         self.recent.comment = self.position;
         let whole = span.of(text);
-        if !whole.starts_with("/*") && (whole.contains(['}', ']']) || whole.contains("\":")) {
+        let swallows = !whole.starts_with("/*") && closes_brackets(whole);
+        if swallows {
             self.doubts.swallowed.get_or_insert(span);
         }
         let body = whole.trim_start_matches(['/', '*', '#']).trim_end_matches(['/', '*']).trim();
@@ -143,17 +152,14 @@ impl JsonReader {
             return Err(self.calculation(last.span));
         }
         let in_array = self.stack.last().is_some_and(Frame::is_array);
-        let small: String = body.chars().take(400).collect::<String>().to_lowercase();
+        let small = body.to_lowercase();
         let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         if says_left_out(body, &words) || in_array && behind && (small.contains('等') || says_more(&words)) {
             return Err(self.elided(span));
         }
         // The end of the text shows whether one has swallowed the rest of its line.
-        let swallows = !whole.starts_with("/*") && whole.contains(['}', ']']) && !body.starts_with(['{', '[']);
-        if !swallows && (holds_a_member(body) || words.iter().any(|word| is_deciding(word))) {
-            let message = "expected values alone: got a comment that may change them";
-            let violation = self.violation(Code::UnexpectedToken, message, span);
-            return Err(Box::new(violation.hint("write the values that you mean, without comments")));
+        if !swallows && !is_plain(body) {
+            return Err(self.changing_comment(span));
         }
         // A comment up to the end of its line is about the member before its comma; any other one stands for a member.
         let line = text.get(self.recent.comma.end..span.start).unwrap_or("\n");
@@ -169,110 +175,6 @@ impl JsonReader {
         self.repair(RepairCode::Comment, span)?;
         Ok(Flow::Go)
     }
-}
-
-/// Words that make what they stand beside depend on something, or leave the choice.
-const DECIDING: &[&str] = &[
-    "after",
-    "ask",
-    "assume",
-    "assuming",
-    "before",
-    "cancel",
-    "confirm",
-    "could",
-    "don",
-    "draft",
-    "dry",
-    "dummy",
-    "else",
-    "example",
-    "except",
-    "fake",
-    "fixme",
-    "guess",
-    "if",
-    "instead",
-    "later",
-    "maybe",
-    "might",
-    "never",
-    "not",
-    "only",
-    "or",
-    "otherwise",
-    "pending",
-    "perhaps",
-    "placeholder",
-    "possibly",
-    "probably",
-    "replace",
-    "should",
-    "skip",
-    "tbd",
-    "then",
-    "times",
-    "todo",
-    "unless",
-    "unsure",
-    "until",
-    "wait",
-    "when",
-    "whenever",
-    "wrong",
-];
-
-/// Words that say that what they stand beside is not meant, also as the value of a setting.
-const NOT_MEANT: [&str; 17] = [
-    "aborted",
-    "canceled",
-    "cancelled",
-    "denied",
-    "disabled",
-    "draft",
-    "failed",
-    "invalid",
-    "never",
-    "pending",
-    "planned",
-    "rejected",
-    "simulated",
-    "simulation",
-    "skipped",
-    "superseded",
-    "test",
-];
-
-/// Whether a word in small letters makes what it stands beside depend on something, or says that it isn't meant.
-pub(crate) fn is_deciding(word: &str) -> bool {
-    DECIDING.contains(&word) || is_not_meant(word)
-}
-
-/// Whether a word in small letters says that what it stands beside is not meant.
-pub(crate) fn is_not_meant(word: &str) -> bool {
-    NOT_MEANT.contains(&word)
-}
-
-/// Words before a colon that begin a remark.
-const LABELS: [&str; 10] = ["comment", "default", "format", "nb", "note", "remark", "see", "source", "type", "unit"];
-
-/// Whether a comment holds a member, an element or a whole value that is commented out, or a factor.
-fn holds_a_member(comment: &str) -> bool {
-    let factor = comment.strip_prefix(['x', 'X', '×', '*', '+', '/']).map(str::trim_start);
-    let counted = factor.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let length = comment.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(comment.len());
-    let (word, after) = comment.split_at(length);
-    let small = word.to_lowercase();
-    let member =
-        !word.is_empty() && after.trim_start().starts_with([':', '=', '：']) && !LABELS.contains(&small.as_str());
-    let literal = matches!(small.as_str(), "true" | "false" | "null" | "none");
-    let value = comment.trim_end_matches([',', ' ']);
-    counted
-        || member
-        || literal && value.len() == word.len()
-        || value.parse::<f64>().is_ok()
-        || comment.starts_with(['{', '[', ',', '"', '\'', '`', '“', '‘', '«', '‹'])
-        || ["\":", "':", "\" :", "' :"].iter().any(|end| comment.contains(end))
 }
 
 /// Whether a comment behind a number may be the rest of a calculation: `7 // 2`, `7 // n`.

@@ -175,7 +175,23 @@ fn comments_inside_a_move_that_may_change_it() {
             "{\"amount\": 100 // n\n}",
             "{\"amount\": 100 // probably 200\n}",
             "{\"path\": \"x\" // cancelled\n}",
+            "{\"amount\": 1 // 2 instead of it\n}",
+            "{\"path\": \"x\" // was: y\n}",
+            "{\"path\": \"x\" // y,\n}",
+            "{\"path\": \"x\" // 'y'\n}",
+            "{\"path\": \"x\" // a > b\n}",
+            "{\"path\": \"x\" // is it right?\n}",
+            "{\"path\": \"x\" // we don't know\n}",
+            "{\"path\": \"x\" // y | z\n}",
+            "{\"path\": \"x\" // [y]\n}",
+            "{\"force\": true // no\n}",
+            "{\"lines\": [\"a\" // \"b\"]\n]}",
+            "{\"lines\": [\"a\" // the first]\n]}",
+            "{\"disk\": {\"path\": \"x\" # so}\n}}",
         ]);
+        let long = format!("// the path {}that may be wrong\n}}", "and so ".repeat(80));
+        let arguments = arguments.replace("// is it right?\n}", &long);
+        let arguments = arguments.as_str();
         Case::never(arguments, protocol, with_arguments(protocol, arguments))
     });
 }
@@ -208,6 +224,11 @@ fn comments_that_describe_a_value_are_passed_over() {
             "// note: in the attic",
             "// in 2024",
             "// 3rd floor",
+            "// the user's own, as in the list",
+            "// from [] to this",
+            "// (metric) km/h at 12:30",
+            "# default: 5",
+            "// see https://example.org/a?b=1",
         ]);
         let text = with_arguments(protocol, &format!("{{\"path\": \"x\" {comment}\n}}"));
         let arguments = json!({"path": "x"}).as_object().cloned().unwrap_or_default();
