@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from callslip import _lazy
+from callslip._log import GuardedLogger
 from callslip._redaction import redact_likely_secrets
 
 __all__ = [
@@ -144,6 +145,6 @@ def log_failure(name: str, error: BaseException) -> None:
     if not root.handlers:
         # Without a handler, logging would write to the program's standard error.
         root.addHandler(_lazy.logging.NullHandler())
-    _lazy.logging.getLogger("callslip.tools").warning(
+    GuardedLogger("callslip.tools").warning(
         "tool '%s' failed", name, exc_info=(type(error), error, error.__traceback__)
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from callslip import _lazy
+from callslip._log import GuardedLogger
 from callslip._runtime.drive import drive_async
 from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
 from callslip._runtime.start import begins_with_calls
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["start_task"]
 
-_log = logging.getLogger("callslip")
+_log = GuardedLogger("callslip")
 
 _tasks: set[Task[RunResult]] = set()
 """The event loop keeps only weak references to tasks."""

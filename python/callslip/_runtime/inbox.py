@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from callslip import _lazy
+from callslip._log import GuardedLogger
 from callslip._runtime.elsewhere import Elsewhere, Ended
 from callslip.errors import StoreError, UsageError
 from callslip.runs._elsewhere import from_text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inbox", "InboxMessage", "deliver_to", "stop_delivering"]
 
-
+_log = GuardedLogger("callslip.fleet")
 _ENDS = ("ended", "outcome")
 
 
@@ -122,7 +122,7 @@ class Inbox:
                     void.append(message.number)
                     if message.kind == "say":
                         text = "run %s ended before it read a message, which is dropped"
-                        _lazy.logging.getLogger("callslip.fleet").warning(text, run.id)
+                        _log.warning(text, run.id)
                 else:
                     # Its driver has not begun yet, or leaves the run just now.
                     self._waiting.append(message)
@@ -203,9 +203,8 @@ class _Deliverer:
             except StoreError:
                 # The database is away for a moment: the next beat tells of the inbox again.
                 continue
-            except Exception:  # of one run, such as a loop that was closed
-                log = _lazy.logging.getLogger("callslip.fleet")
-                log.exception("run %s was not told what has come for it", inbox.run_id)
+            except Exception:  # noqa: BLE001  # of one run, such as a loop that was closed
+                _log.exception("run %s was not told what has come for it", inbox.run_id)
         return True
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from callslip._log import GuardedLogger
 from callslip.console._access import Denied
 from callslip.console._page import Piece
 from callslip.errors import CallslipError
 
 __all__ = ["Live", "Shown"]
 
-_log = logging.getLogger("callslip.console")
+_log = GuardedLogger("callslip.console")
 
 _MOST_PAGES = 64
 _EVERY = 0.25

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from callslip._log import GuardedLogger
 from callslip._runtime.elsewhere import CallInDoubt, outcome_to_text
 from callslip._runtime.on_loop import call_held
 from callslip._runtime.reconcile import Reconciling
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallHere", "GivenCall", "call_from_text"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _IN_VAIN = 5
 """Claims in a row that led to nothing, after which a call fails: it may kill its workers."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from callslip._log import GuardedLogger
 from callslip._threads import pool
 from callslip._threads.current_loop import is_in_loop
 from callslip.errors import StoreError, UsageError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dispatch", "Dispatcher", "dispatcher_of"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 Dispatch: TypeAlias = Literal["queue"] | Callable[[str], object]
 """Who drives runs: workers, or what is called with the id of a run."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from callslip._log import GuardedLogger
 from callslip._runtime.children_apart import new_child
 from callslip._runtime.drive import drive_async
 from callslip._runtime.inbox import Inbox, InboxMessage
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "Driven", "ForRuns", "reason_lost"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _IN_VAIN = 5
 """Claims in a row that led to nothing, after which a run ends: it may kill its workers."""

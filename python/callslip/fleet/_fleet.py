@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from callslip._log import GuardedLogger
 from callslip._options import (
     check_flag,
     check_one_of,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fleet"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _LAST = 253_402_300_799
 """The last second of the year 9999, in Unix seconds."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Literal
 
+from callslip._log import GuardedLogger
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError, TakenOver
 from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OneRun"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _TICK = 0.05
 """Seconds between two looks whether the run rests."""

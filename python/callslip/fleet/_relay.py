@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -11,12 +10,13 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from callslip._core import Delta
+from callslip._log import GuardedLogger
 from callslip.events import Progress
 from callslip.runs._feed import merged
 
 __all__ = ["Relay", "RelayFunction"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _KEPT = 1000
 """Items that wait for the function, at most. The oldest ones are dropped."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from callslip._log import GuardedLogger
 from callslip.errors import StoreError
 from callslip.sandbox._file_stores import first_line, open_file_store
 from callslip.sandbox._run_files import delete_files
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["archive_and_prune"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 
 def archive_and_prune(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
 import signal
@@ -15,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._log import GuardedLogger
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Worker", "rest_of"]
 
-_log = logging.getLogger("callslip.fleet")
+_log = GuardedLogger("callslip.fleet")
 
 _POLL = 1.0
 """Seconds between two looks at queues of which nothing is heard."""

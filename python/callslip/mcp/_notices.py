@@ -53,7 +53,7 @@ def log_callback(name: str, secrets: Secrets) -> Callable[..., Awaitable[None]]:
 
     async def log(params: LoggingMessageNotificationParams) -> None:
         logger, level = mcp_logger(), _LEVELS[params.level]
-        if not logger.isEnabledFor(level):
+        if not logger.is_enabled_for(level):
             return
         text = params.data if isinstance(params.data, str) else to_json(params.data)
         part = f" [{params.logger}]" if params.logger else ""

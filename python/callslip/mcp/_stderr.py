@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TextIO
 
+from callslip._log import GuardedLogger
 from callslip._redaction import Secrets
 
 __all__ = ["ServerStderr", "mcp_logger"]
@@ -21,7 +22,7 @@ _LAST_LINES = 5
 _QUOTED = 300
 
 
-def mcp_logger() -> logging.Logger:
+def mcp_logger() -> GuardedLogger:
     """Return the logger of MCP servers.
 
     Without a handler of the program, logging would write to its standard error: our records and
@@ -31,7 +32,7 @@ def mcp_logger() -> logging.Logger:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-    return logging.getLogger("callslip.mcp")
+    return GuardedLogger("callslip.mcp")
 
 
 class ServerStderr:
@@ -88,7 +89,7 @@ class ServerStderr:
         clean = text.encode("utf-8", "surrogateescape")
         return clean[:-_LONGEST_SECRET], clean[-_LONGEST_SECRET:]
 
-    def _log_lines(self, logger: logging.Logger, lines: Iterable[bytes]) -> None:
+    def _log_lines(self, logger: GuardedLogger, lines: Iterable[bytes]) -> None:
         for line in lines:
             # Redact before truncating: half of a secret would not be found.
             text = self._secrets.redact(line.decode("utf-8", "replace").rstrip())

@@ -16,7 +16,6 @@ argument `body` if a name collides or the body is not an object.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, U
 
 from callslip._core import Document, ToolSet
 from callslip._json import to_json
+from callslip._log import GuardedLogger
 from callslip._options import check_text, check_type, checked_texts
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App, document_of
@@ -432,9 +432,7 @@ def _drop_unreadable(document: Document, names: list[str]) -> list[str]:
 def _warn(document: Document, notes: Sequence[str]) -> None:
     if notes:
         told = "; ".join(notes)
-        logging.getLogger("callslip.openapi").warning(
-            "the document '%s': %s", document.title(), told
-        )
+        GuardedLogger("callslip.openapi").warning("the document '%s': %s", document.title(), told)
 
 
 def _warn_of_faults(document: Document) -> None:
@@ -450,7 +448,7 @@ def _warn_of_faults(document: Document) -> None:
 
     shown = "; ".join(f"{', '.join(names)} of '{name}'" for name, names in undeclared[:5])
     more = f" and of {len(undeclared) - 5} more operations" if len(undeclared) > 5 else ""
-    logging.getLogger("callslip.openapi").warning(
+    GuardedLogger("callslip.openapi").warning(
         "the document '%s' uses parameters in paths that it does not declare, which are taken as "
         "required strings: %s%s",
         document.title(),

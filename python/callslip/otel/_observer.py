@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context
 
+from callslip._log import GuardedLogger
 from callslip.events import RunFinished
 from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._shared_trace import tracer_for
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["SpanObserver"]
 
 
-_log = logging.getLogger("callslip.otel")
+_log = GuardedLogger("callslip.otel")
 
 _FAILED = "the spans of run %s cannot be recorded"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from callslip import _lazy
 from callslip._call_line import printable
 from callslip._json import to_json
+from callslip._log import GuardedLogger
 from callslip.events import (
     ApprovalChecked,
     Approved,
@@ -55,7 +56,7 @@ def logger_if_heard() -> EventLog | None:
     if not logger.handlers:
         # Without a handler, logging would write warnings to the program's standard error.
         logger.addHandler(_lazy.logging.NullHandler())
-    return EventLog(logger) if _has_handler(logger) else None
+    return EventLog() if _has_handler(logger) else None
 
 
 def _has_handler(logger: Logger) -> bool:
@@ -71,16 +72,12 @@ def _has_handler(logger: Logger) -> bool:
 
 
 class EventLog(Observer):
-    """Writes a record for each event that a reader of a log would look for.
-
-    Args:
-        logger: The logger.
-    """
+    """Writes a record for each event that a reader of a log would look for."""
 
     __slots__ = ("_began", "_logger", "_tools")
 
-    def __init__(self, logger: Logger) -> None:
-        self._logger = logger
+    def __init__(self) -> None:
+        self._logger = GuardedLogger(_NAME)
         # The time of the first event that was received.
         self._began: float | None = None
         # The tools of the open tickets: only the event that opens a ticket names its tool.
@@ -96,7 +93,7 @@ class EventLog(Observer):
         line = self._line(run, event)
         if isinstance(event, TicketCompleted):
             self._tools.pop(event.ticket_id, None)
-        if line is not None and logger.isEnabledFor(line.level):
+        if line is not None and logger.is_enabled_for(line.level):
             place = {"event": event.kind, "run_id": event.run_id, "seq": event.seq, "at": event.at}
             message = f"run {_shown(event.run_id)} {line.message}"
             logger.log(line.level, message, extra={"callslip": {**place, **line.fields}})
@@ -111,7 +108,7 @@ class EventLog(Observer):
                 return _waits(event.ticket_id, self._tool(run, event.ticket_id))
             case TicketOpened() if event.needs_approval:
                 return _waits(event.ticket_id, event.tool)
-            case _ if self._logger.isEnabledFor(_DEBUG):
+            case _ if self._logger.is_enabled_for(_DEBUG):
                 return _line(event) or _detail(event)
             case _:
                 return _line(event)

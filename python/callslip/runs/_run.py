@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
@@ -29,17 +28,15 @@ from callslip.runs._driver import Driver
 from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_cancelled_unstarted
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
+from callslip.runs._shown_run import ShownRun
 from callslip.runs._ticket import Ticket
-from callslip.runs._view_imports import import_views
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
-    from callslip.look import Opened
     from callslip.runs._feed import Feed
     from callslip.runs._result import RunStatus, StopReason
     from callslip.store import TicketStore
-    from callslip.trace import Trace
 
 __all__ = ["Driver", "Run", "run_under_way"]
 
@@ -52,7 +49,7 @@ def run_under_way(run_id: str) -> Run[Any] | None:
     return _under_way.get(run_id)
 
 
-class Run(Generic[AnswerT]):
+class Run(ShownRun, Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
 
     `await run` waits for the result and raises as `Agent.run` does. Any number of tasks may do it,
@@ -311,38 +308,6 @@ class Run(Generic[AnswerT]):
         """
         return "".join(f"{text}\n" for text in self._core.export_lines())
 
-    def trace(self) -> Trace:
-        """Return the run as it is shown: its turns, their tickets, and the runs below them.
-
-        It is what the log says now, in any state of the run, and does not change.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
-        trace: Trace = import_views().trace_of(self)
-        return trace
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        images: bool = True,
-        texts: int = 20_000,
-        open: Opened = "failed",  # noqa: A002  # the rows that are open
-        redact: Callable[[str], str] | None = None,
-    ) -> str:
-        """Return the trace as one HTML file, and write it to `path`. As `callslip.look.to_html`.
-
-        Raises:
-            StoreError: The store cannot be read.
-            UsageError: An option has a wrong value.
-            OSError: The file cannot be written.
-        """
-        page: str = import_views().to_html(
-            self.trace(), path, images=images, texts=texts, open=open, redact=redact
-        )
-        return page
-
     @property
     def parts(self) -> dict[str, File]:
         """The images and files of the run, by their labels.
@@ -482,16 +447,6 @@ class Run(Generic[AnswerT]):
     def __repr__(self) -> str:
         state = self.stop_reason or "running"
         return f"Run({self.id!r}, {state}, turns={self.turns}, tickets={self._core.ticket_count})"
-
-    def __str__(self) -> str:
-        return str(self._repr_mimebundle_()["text/plain"])
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        bundle: dict[str, Any] = import_views().bundle_of_trace(self.trace())
-        return bundle
-
-    def __rich_console__(self, *_: object) -> Iterator[object]:
-        yield from import_views().lines_for_rich(self.trace())
 
 
 def _unpickled(log: str, children: list[Run[Any]]) -> Run[Any]:

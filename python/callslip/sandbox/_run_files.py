@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from callslip import _lazy
+from callslip._log import GuardedLogger
 from callslip._options import check_text
 from callslip.errors import SandboxError, ScriptRefused, UsageError
 from callslip.sandbox._file_stores import FileStore, first_line
@@ -256,4 +256,4 @@ def _latest(rows: Iterable[TicketRow]) -> Checkpoint | None:
 
 
 def _log(what: str, error: BaseException) -> None:
-    _lazy.logging.getLogger("callslip.sandbox").warning("%s: %s", what, first_line(error))
+    GuardedLogger("callslip.sandbox").warning("%s: %s", what, first_line(error))

@@ -173,3 +173,33 @@ def test_a_program_that_configures_nothing_reads_nothing():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=200
     )
     assert (done.stdout, done.stderr) == ("None\n", "")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+@pytest.mark.parametrize("driver", ["run", "run_sync"])
+@pytest.mark.parametrize("part", ["handler", "filter"])
+def test_what_a_handler_raises_ends_no_run(monkeypatch, capsys, part, driver, shown):
+    """Neither at an event, nor where the failure of a tool is logged."""
+
+    def breaks(record):
+        raise RuntimeError("the disk of the log is full")
+
+    handler = logging.Handler()
+    if part == "handler":
+        handler.emit = breaks
+    else:
+        handler.addFilter(breaks)
+    logger = logging.getLogger("callslip")
+    monkeypatch.setattr(logging, "raiseExceptions", shown)
+    monkeypatch.setattr(logger, "handlers", [handler])
+    monkeypatch.setattr(logger, "level", logging.DEBUG)
+    agent = Agent(ScriptedModel([call("burn", shelf="a"), "nonsense", FINISH]), tools=[look, burn])
+    result = agent.run_sync("go") if driver == "run_sync" else asyncio.run(agent.run("go"))
+    assert result.value == "42"
+    assert (capsys.readouterr().err.count("the disk of the log is full") > 2) == shown
+
+
+def test_a_record_names_the_place_that_has_written_it(caplog):
+    run(call("burn", shelf="a"), FINISH)
+    (record,) = [one for one in caplog.records if one.name == "callslip.tools"]
+    assert (record.filename, record.funcName) == ("_failure.py", "log_failure")
