@@ -25,7 +25,7 @@ from callslip import (
 )
 from callslip.errors import Busy
 from callslip.fleet import Fleet, status
-from fleets.here import LONG, call, finish, pay, turns, until, working
+from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 
 @tool
@@ -309,9 +309,10 @@ async def test_a_run_goes_on_only_with_an_agent_of_its_shape(web, database):
     async with working(database, changed):
         with pytest.raises(TimeoutError):
             await Fleet(web).result(run_id, timeout=1)
-    web.query("SELECT 1")
+    put_off = "SELECT extract(epoch FROM vt - clock_timestamp()) AS left FROM pgmq.q_callslip_later"
+    assert [5 < row["left"] <= 10 for row in web.query(put_off)] == [True]
+    make_due(database)
     async with working(database, changed, accept=[old]):
-        # It was given back for ten seconds.
         assert (await Fleet(web).result(run_id, timeout=LONG)).value == "old"
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from callslip import Agent, TicketStore, UsageError, tool
-from callslip.fleet import Fleet, status
+from callslip.fleet import Fleet, _worker, status
 from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
@@ -29,7 +29,8 @@ async def parked(web, *runs):
     await until(lambda: not queued(web), "all rest")
 
 
-async def test_a_task_is_not_done_by_the_agent_above_it(web, database):
+async def test_a_task_is_not_done_by_the_agent_above_it(web, database, monkeypatch):
+    monkeypatch.setattr(_worker, "_ANNOUNCE", 0.1)
     called = []
 
     @tool

@@ -11,7 +11,7 @@ import pytest
 
 from callslip import Agent, tool
 from callslip.cli import main
-from callslip.fleet import Fleet, status
+from callslip.fleet import Fleet, _worker, status
 from fleets.here import call, finish, pay, turns, until, working
 from postgres import find_postgres
 
@@ -40,7 +40,8 @@ async def test_runs_that_no_worker_is_there_for(web, database, capsys):
     assert f"begun: {shape} 1" in said
 
 
-async def test_a_begun_run_whose_shape_no_worker_has(web, database, capsys):
+async def test_a_begun_run_whose_shape_no_worker_has(web, database, capsys, monkeypatch):
+    monkeypatch.setattr(_worker, "_ANNOUNCE", 0.1)
     before = Agent(turns(call("pay", amount=7), finish()), tools=[pay], name="clerk")
     async with working(database, before):
         run_id = await Fleet(web).submit("clerk", "Pay 7.")

@@ -78,9 +78,9 @@ async def test_a_tool_that_reports_progress_is_left_alone(web, database):
     async with working(database, artist, boss, lease=4, stuck=4):
         fleet = Fleet(web)
         # The progress of a child run is that of the run above it.
-        for name, value in (("artist", "a picture"), ("boss", "seen")):
-            result = await fleet.result(await fleet.submit(name, "?"), timeout=LONG)
-            assert result.value == value
+        runs = [await fleet.submit(name, "?") for name in ("artist", "boss")]
+        results = [await fleet.result(run_id, timeout=LONG) for run_id in runs]
+        assert [result.value for result in results] == ["a picture", "seen"]
     assert len(calls) == 2
 
 
