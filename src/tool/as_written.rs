@@ -106,7 +106,7 @@ pub(super) fn without_integers(schema: &Json, floats: &[WholeOne]) -> Json {
 /// A limit that is one of these, moved to where the float compares with it as the number does.
 fn limit(key: &str, value: &Json, floats: &[WholeOne]) -> Option<Json> {
     let limit = value.as_f64()?;
-    let (float, above) = floats.iter().find(|(float, _)| *float == limit)?;
+    let (float, above) = floats.iter().find(|(float, _)| float.total_cmp(&limit).is_eq())?;
     match key {
         "minimum" | "exclusiveMaximum" if *above => Some(Json::from(float.next_up())),
         "maximum" | "exclusiveMinimum" if !*above => Some(Json::from(float.next_down())),
@@ -131,7 +131,9 @@ fn wants_whole(schema: &Map<String, Json>) -> bool {
 fn unlike(value: &Json, floats: &[WholeOne]) -> Json {
     match value {
         Json::Number(number)
-            if number.as_f64().is_some_and(|number| floats.iter().any(|(float, _)| *float == number)) =>
+            if number
+                .as_f64()
+                .is_some_and(|number| floats.iter().any(|(float, _)| float.total_cmp(&number).is_eq())) =>
         {
             json!(f64::MIN_POSITIVE)
         }

@@ -75,17 +75,6 @@ impl Checker {
         outline.as_ref().is_some_and(|outline| outline.admits(arguments))
     }
 
-    /// The schema for arguments with a number whose fraction no float holds.
-    fn exact(&self, schema: &Json, arguments: &Value) -> Option<Validator> {
-        let mut floats = Vec::new();
-        whole_ones(arguments, &mut floats);
-        if floats.is_empty() {
-            return None;
-        }
-        let exact = |schema: &Json| build(&without_integers(schema, &floats)).ok();
-        exact(schema).or_else(|| exact(&loosened(schema)))
-    }
-
     /// The same, but what stands at the JSON pointers `except` is let through: it is replaced later.
     ///
     /// # Errors
@@ -111,7 +100,7 @@ impl Checker {
                 found: "arguments nested too deep for their unions".to_owned(),
             }]);
         }
-        let exact = self.exact(schema, &arguments);
+        let exact = exact(schema, &arguments);
         match exact.as_ref().map_or_else(|| self.compile_loosely(schema), Ok) {
             Ok(validator) => {
                 let plain = plain(&arguments);
@@ -153,6 +142,17 @@ impl Checker {
 fn concerns(problem: &Problem, pointers: &[String]) -> bool {
     problem.code == super::ProblemCode::InvalidArgument
         && pointers.iter().any(|pointer| within(pointer, &problem.pointer) || within(&problem.pointer, pointer))
+}
+
+/// The schema for arguments with a number whose fraction no float holds.
+fn exact(schema: &Json, arguments: &Value) -> Option<Validator> {
+    let mut floats = Vec::new();
+    whole_ones(arguments, &mut floats);
+    if floats.is_empty() {
+        return None;
+    }
+    let built = |schema: &Json| build(&without_integers(schema, &floats)).ok();
+    built(schema).or_else(|| built(&loosened(schema)))
 }
 
 fn build(schema: &Json) -> Result<Validator, String> {

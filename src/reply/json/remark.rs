@@ -134,7 +134,7 @@ pub(super) fn is_plain(comment: &str) -> bool {
     };
     // A comma at an end, or a sign at the beginning, shows a value that is commented out, or a calculation.
     let begins = text.starts_with(|c: char| c.is_alphanumeric() || c == '(');
-    (label || !value) && (label || begins) && !text.ends_with(',') && text.split_whitespace().all(is_plain_part)
+    (label || !value && begins) && !text.ends_with(',') && text.split_whitespace().all(is_plain_part)
 }
 
 fn is_link(part: &str) -> bool {
