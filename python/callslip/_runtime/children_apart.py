@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from callslip import _core, _lazy
+from callslip import _core
 from callslip._json import to_json
 from callslip._runtime.children import (
     instructions_below,
@@ -19,6 +19,7 @@ from callslip._runtime.elsewhere import Below
 from callslip._runtime.place import Place, child_id, place_below
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import start
+from callslip._threads import pool
 from callslip.parts import Said
 from callslip.runs import Run
 from callslip.runs._elsewhere import from_text, to_text
@@ -45,7 +46,7 @@ async def run_apart(
         StoreError: The run cannot be sent, or another worker has the run above it.
     """
     run_id = child_id(session.run.id, command.ticket)
-    in_thread = _lazy.asyncio.to_thread
+    in_thread = pool.in_own_thread
     # Whoever has it keeps it, whatever is done with new ones here.
     is_there = command.again and await in_thread(elsewhere.has, run_id)
     if not (is_there or elsewhere.spreads):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from callslip import _lazy
 from callslip._json import to_json
 from callslip._runtime.place import child_id
+from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.parts import Said
 from callslip.runs._elsewhere import from_text, to_text
@@ -130,7 +131,7 @@ class Elsewhere:
             task=tool.name,
             queue=tool.queue,
         )
-        await _lazy.asyncio.to_thread(self.submit, session, command.ticket, below)
+        await pool.in_own_thread(self.submit, session, command.ticket, below)
         ended = await self.ended(session, command.ticket)
         return outcome_from_text(ended.body or "")
 
@@ -204,7 +205,7 @@ class Elsewhere:
                 session.store._end_children(run_id, here)
 
     def _give_up(self, child: str) -> None:
-        _lazy.asyncio.get_running_loop().run_in_executor(None, self._cancel, child)
+        pool.submit_own(self._cancel, child)
 
     def _cancel(self, child: str) -> None:
         # When the run is over, what is left below it is cancelled in any case.

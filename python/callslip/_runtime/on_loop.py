@@ -73,7 +73,7 @@ async def read_spent(session: RunSession) -> None:
     if inbox is not None and store is not None and inbox.elsewhere.has_children:
         runs = [session.run.id, *runs_above(session)]
         with suppress(StoreError):
-            await _lazy.asyncio.to_thread(session.core.refresh_spent, store._native, runs)
+            await pool.in_own_thread(session.core.refresh_spent, store._native, runs)
 
 
 async def call_tool(session: RunSession, command: Command.CallTool, call: Call) -> Outcome:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from callslip import _lazy
 from callslip._options import check_run_id
 from callslip._runtime.early_driver import EarlyDriver
+from callslip._threads import pool
 from callslip._threads.shield import shielded
 from callslip.runs._conversation import run_lock
 
@@ -80,7 +81,7 @@ async def take_in_thread(take: Callable[[], TakenT], give_up: Callable[[TakenT],
         return found
 
     try:
-        return await shielded(asyncio.ensure_future(asyncio.to_thread(taken)))
+        return await shielded(asyncio.ensure_future(pool.in_own_thread(taken)))
     except asyncio.CancelledError:
         with lock:
             is_left = True

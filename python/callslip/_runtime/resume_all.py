@@ -11,6 +11,7 @@ from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.sessions import unfinished_session
 from callslip._runtime.unfinished_runs import unfinished_runs
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
 from callslip.runs._conversation import is_driven
@@ -37,7 +38,7 @@ async def resume_all(agent: Agent, deps: object, at_once: int) -> dict[str, RunR
             except Exception as error:  # noqa: BLE001  # it is returned with the others
                 return None if _is_driven(agent, run_id, error) else error
 
-    run_ids = await _lazy.asyncio.to_thread(unfinished_runs, agent)
+    run_ids = await pool.in_own_thread(unfinished_runs, agent)
     async with _lazy.asyncio.TaskGroup() as group:
         tasks = {run_id: group.create_task(one(run_id)) for run_id in run_ids}
     results = {run_id: task.result() for run_id, task in tasks.items()}

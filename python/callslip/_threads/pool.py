@@ -31,6 +31,7 @@ __all__ = [
     "Result",
     "close_soon",
     "coroutine_of",
+    "in_own_thread",
     "in_thread",
     "is_on_loop",
     "on_loop",
@@ -39,15 +40,20 @@ __all__ = [
     "submit",
     "submit_inside",
     "submit_next",
+    "submit_own",
 ]
 
 T = TypeVar("T")
 
 WORKERS = 32
-"""The largest number of threads."""
+"""The largest number of threads for tools and models."""
+
+_OWN_WORKERS = 16
+"""The same for the runtime's own work."""
 
 _lock = threading.Lock()
 _pool: _Pool | None = None
+_own_pool: _Pool | None = None
 _loop: asyncio.AbstractEventLoop | None = None
 
 
@@ -83,9 +89,16 @@ class Result(Generic[T]):
 
 
 class _Pool:
-    """Threads that end with the program, unlike those of a `ThreadPoolExecutor`."""
+    """Threads that end with the program, unlike those of a `ThreadPoolExecutor`.
 
-    def __init__(self) -> None:
+    Args:
+        name: What their names begin with.
+        most: The largest number of them.
+    """
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
         self._todo: SimpleQueue[tuple[Future[Any], Callable[[], Result[Any]]]] = SimpleQueue()
         # Counts the idle threads.
         self._idle = threading.Semaphore(0)
@@ -106,9 +119,9 @@ class _Pool:
 
     def _grow(self) -> None:
         with self._lock:
-            if self._count == WORKERS:
+            if self._count == self._most:
                 return
-            name = f"callslip_{self._count}"
+            name = f"{self._name}_{self._count}"
             threading.Thread(target=self._work, name=name, daemon=True).start()
             self._count += 1
 
@@ -127,8 +140,22 @@ def submit(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
     global _pool  # noqa: PLW0603
     with _lock:
         if _pool is None:
-            _pool = _Pool()
+            _pool = _Pool("callslip", WORKERS)
         pool = _pool
+    return pool.submit(partial(copy_context().run, Result.of, function, *args))
+
+
+def submit_own(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
+    """Do a part of the runtime's own work in a thread, such as a step in a store. As `submit`.
+
+    Tools and models can't occupy these threads. They can occupy those of asyncio, where a claim
+    or a cancel would wait for them.
+    """
+    global _own_pool  # noqa: PLW0603
+    with _lock:
+        if _own_pool is None:
+            _own_pool = _Pool("callslip-own", _OWN_WORKERS)
+        pool = _own_pool
     return pool.submit(partial(copy_context().run, Result.of, function, *args))
 
 
@@ -253,9 +280,9 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _reset() -> None:
-    global _lock, _pool, _loop  # noqa: PLW0603
+    global _lock, _pool, _own_pool, _loop  # noqa: PLW0603
     _lock = threading.Lock()
-    _pool = None
+    _pool = _own_pool = None
     _loop = None
 
 
@@ -269,6 +296,11 @@ async def in_thread(function: Callable[..., T], /, *args: Any) -> T:
         BaseException: Its exception; `RuntimeError` for `StopIteration`, as in any coroutine.
     """
     return await result_of(submit(function, *args))
+
+
+async def in_own_thread(function: Callable[..., T], /, *args: Any) -> T:
+    """Call a function in a thread of the runtime's own, and wait for it. As `submit_own`."""
+    return await result_of(submit_own(function, *args))
 
 
 async def result_of(future: Future[Result[T]]) -> T:

@@ -10,6 +10,7 @@ from callslip._log import GuardedLogger
 from callslip._runtime.elsewhere import CallInDoubt, outcome_to_text
 from callslip._runtime.on_loop import call_held
 from callslip._runtime.reconcile import Reconciling
+from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.tools import Context, Outcome, Tool
 
@@ -159,7 +160,7 @@ class CallHere:
             self._state.over = True
 
     async def _drive(self) -> None:
-        await asyncio.to_thread(self.deliver)
+        await pool.in_own_thread(self.deliver)
         outcome = await self._outcome()
         self._state.over = True
         await self._end(outcome)
@@ -167,7 +168,7 @@ class CallHere:
     async def _end(self, outcome: Outcome | None) -> None:
         text = None if outcome is None else outcome_to_text(outcome)
         ended = asyncio.ensure_future(
-            asyncio.to_thread(self._shared.end_call, self.claim.run_id, text)
+            pool.in_own_thread(self._shared.end_call, self.claim.run_id, text)
         )
         try:
             is_ours = await asyncio.shield(ended)

@@ -42,7 +42,7 @@ class Dispatcher:
     async def dispatch(self, run_ids: Iterable[str]) -> None:
         """Call the function for runs. A sync one is called in a thread."""
         for run_id in run_ids:
-            coroutine = await asyncio.to_thread(self._call, run_id)
+            coroutine = await pool.in_own_thread(self._call, run_id)
             if coroutine is not None:
                 await _awaited(coroutine, run_id)
 
@@ -57,7 +57,7 @@ class Dispatcher:
             await self.dispatch([run_id])
         else:
             # It begins later, or was submitted before.
-            await self.dispatch(await asyncio.to_thread(self._shared.due_near, run_id))
+            await self.dispatch(await pool.in_own_thread(self._shared.due_near, run_id))
 
     async def dispatch_others(self, run_id: str) -> bool:
         """Call the function for those around a run, where they have something to do.
@@ -65,7 +65,7 @@ class Dispatcher:
         Returns:
             Whether the run itself has something to do.
         """
-        due = await asyncio.to_thread(self._shared.due_near, run_id)
+        due = await pool.in_own_thread(self._shared.due_near, run_id)
         await self.dispatch(one for one in due if one != run_id)
         return run_id in due
 

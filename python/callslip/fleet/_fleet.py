@@ -23,6 +23,7 @@ from callslip._options import (
 from callslip._runtime.opening import take_in_thread
 from callslip._runtime.place import Place
 from callslip._runtime.sessions import new_run_id
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.agent import Agent
 from callslip.errors import Busy, StoreError, UsageError
@@ -186,7 +187,7 @@ class Fleet:
                 backlog=self._backlog,
             )
 
-        submitted = await asyncio.to_thread(submit)
+        submitted = await pool.in_own_thread(submit)
         if submitted is None:
             raise Busy(
                 f"queue {queue!r} has {self._backlog} runs or more: submit the run later, or start "
@@ -238,7 +239,7 @@ class Fleet:
             f"the database gave no answer about run {run_id} in {patience} seconds: try again later"
         )
         async with _until(None if patience is None else began + patience, late):
-            run, is_over = await asyncio.to_thread(self._read, run_id)
+            run, is_over = await pool.in_own_thread(self._read, run_id)
         if not is_over:
             late = f"run {run_id} goes on after {timeout} seconds: call fleet.result again later"
             async with _until(None if timeout is None else began + timeout, late):
@@ -387,7 +388,7 @@ class Fleet:
         check_loop("asyncio.run, fleet.due()")
         check_seconds("waiting", waiting)
         check_whole("limit", limit, 1)
-        return await asyncio.to_thread(self._shared.due, float(waiting), limit)
+        return await pool.in_own_thread(self._shared.due, float(waiting), limit)
 
     async def sweep(self, *, every: float = 5.0, waiting: float = 30.0) -> None:
         """Call `dispatch` for the runs that are due, until the task is cancelled.

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Literal
 
 from callslip._log import GuardedLogger
+from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError, TakenOver
 from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
@@ -124,7 +125,7 @@ class OneRun:
         if self._was_told:
             self._was_told = False
             if driven.inbox is not None:
-                await asyncio.to_thread(driven.inbox.deliver)
+                await pool.in_own_thread(driven.inbox.deliver)
         elif driven.is_at_rest:
             may_rest, delay = rest_of(driven.run, self._shared)
             if may_rest:
@@ -136,7 +137,7 @@ class OneRun:
         driven.rests = True
         answer = "told"
         try:
-            (answer,) = await asyncio.to_thread(self._shared.rest, [(driven.claim.run_id, delay)])
+            (answer,) = await pool.in_own_thread(self._shared.rest, [(driven.claim.run_id, delay)])
         finally:
             driven.rests = answer == "rests"
         self._was_told = answer == "told"

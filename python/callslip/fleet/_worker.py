@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip._log import GuardedLogger
+from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
@@ -132,7 +133,7 @@ class Worker:
             StoreError: The store cannot be used, from the beginning.
         """
         for queue in self._queues:
-            await asyncio.to_thread(self._shared.make_queue, queue)
+            await pool.in_own_thread(self._shared.make_queue, queue)
         loop = asyncio.get_running_loop()
         notices = self._shared.notices()
         watch(loop, notices.fileno(), self._hear, notices)
@@ -148,7 +149,7 @@ class Worker:
             if self._program.relay is not None:
                 await self._program.relay.close()
             with suppress(StoreError):
-                await asyncio.to_thread(self._entry.withdraw)
+                await pool.in_own_thread(self._entry.withdraw)
 
     def end(self) -> None:
         """Claim nothing more, and leave the runs."""
@@ -183,7 +184,7 @@ class Worker:
             if self._may_have_work and len(self._driven) < self._entry.slots:
                 await self._claim()
             if self._entry.is_due(now):
-                await asyncio.to_thread(self._entry.announce, len(self._driven), now)
+                await pool.in_own_thread(self._entry.announce, len(self._driven), now)
         except StoreError as error:
             _log.warning("the store is away: %s", error)
             await asyncio.sleep(_AWAY)
@@ -226,7 +227,7 @@ class Worker:
         """Return what was claimed, and how many more were given back."""
         names, refused = self._agents.known, sorted(self._agents.refused)
         claiming = asyncio.ensure_future(
-            asyncio.to_thread(self._shared.claim, queue, slots, names, refused, self._begun_only)
+            pool.in_own_thread(self._shared.claim, queue, slots, names, refused, self._begun_only)
         )
         try:
             rows, given_back = await asyncio.shield(claiming)
@@ -259,7 +260,7 @@ class Worker:
         """Give runs back for a while: they are tried again later, here or by another worker."""
         try:
             for claim in claims:
-                await asyncio.to_thread(self._shared.refuse, claim.run_id, claim.epoch)
+                await pool.in_own_thread(self._shared.refuse, claim.run_id, claim.epoch)
                 self._agents.failed.discard(claim.run_id)
         finally:
             # The database may be away: what was not given back is left.
@@ -314,7 +315,7 @@ class Worker:
         for run_id in told:
             driven = self._driven.get(run_id)
             if driven is not None and driven[0].inbox is not None:
-                await asyncio.to_thread(driven[0].inbox.deliver)
+                await pool.in_own_thread(driven[0].inbox.deliver)
 
     async def _let_rest(self) -> None:
         resting, delays = [], []
@@ -332,7 +333,7 @@ class Worker:
             driven.rests = True
         answers: list[str] = ["told"] * len(resting)
         try:
-            answers = list(await asyncio.to_thread(self._shared.rest, delays))
+            answers = list(await pool.in_own_thread(self._shared.rest, delays))
         finally:
             for (driven, task), answer in zip(resting, answers, strict=True):
                 driven.rests = answer == "rests"

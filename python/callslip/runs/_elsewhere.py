@@ -8,7 +8,8 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from callslip import _core, _lazy
+from callslip import _core
+from callslip._threads import pool
 from callslip.errors import NoLease, RunCancelled, StoreError, TakenOver, UsageError
 from callslip.parts import Said
 from callslip.runs._result import AnswerT, RunResult
@@ -188,5 +189,5 @@ class ResultElsewhere:
         if watch.run is not self._run and self._run._driver is None:
             # Whoever has this object reads the result with it.
             with suppress(StoreError):
-                await _lazy.asyncio.to_thread(_catch_up, self._run)
+                await pool.in_own_thread(_catch_up, self._run)
         return RunResult._of(watch.run)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from callslip import _core, _lazy
+from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import CallslipError
 from callslip.runs._feed import feed_of
@@ -156,7 +157,7 @@ class _Follower:
             known = {followed.feed.run.id, *followed.children}
             if known & changed or followed.told_until - now < _TOLD_FOR / 2:
                 try:
-                    await asyncio.to_thread(self._look, followed, now)
+                    await pool.in_own_thread(self._look, followed, now)
                 except CallslipError as error:
                     await self._take_failure(followed, error)
                 else:
@@ -174,7 +175,7 @@ class _Follower:
             return
         else:
             try:
-                await _lazy.asyncio.to_thread(self._shared.positions, [run_id])
+                await pool.in_own_thread(self._shared.positions, [run_id])
             except CallslipError:
                 # It is away.
                 return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from callslip import _lazy
 from callslip._options import check_flag
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError, UsageError
 from callslip.events import Event, Progress
@@ -110,7 +111,7 @@ class RunWatch:
             return False
         try:
             # The database may take its time, and the loop has other things to do.
-            return not await _lazy.asyncio.to_thread(has_ended, self._feed.run, store)
+            return not await pool.in_own_thread(has_ended, self._feed.run, store)
         except StoreError:
             if store._closed:
                 raise
