@@ -9,7 +9,10 @@ mod code;
 mod conditions;
 mod enclosure;
 mod keys;
+mod neighbours;
+mod openings;
 mod pairs;
+mod quotes;
 mod tools;
 mod turns;
 

@@ -2,12 +2,13 @@
 
 use super::enclosure::{around, strip_marks};
 use super::is_quote;
+use super::neighbours::denies;
 use crate::reply::Span;
 
 /// Marks of comments, of differences and of denial that a line may begin with.
 const LINE_MARKS: [&str; 9] = ["//", "#", "--", "%", ";", "!", "~", "&&", "||"];
 /// Signs that say no, and boxes that nobody has ticked.
-const DENIALS: [&str; 6] = ["[ ]", "☐", "❌", "✗", "🚫", "⛔"];
+pub(super) const DENIALS: [&str; 11] = ["[ ]", "☐", "❌", "✗", "✘", "✖", "❎", "👎", "🛑", "🚫", "⛔"];
 
 /// The move is a comment, a line of a difference or a part of a program by what stands next to it on its line.
 pub(super) fn in_code(raw: &str, place: Span) -> bool {
@@ -34,6 +35,7 @@ pub(super) fn in_code(raw: &str, place: Span) -> bool {
         || placeholder
         || is_value(said)
         || is_branch(said)
+        || denies(said)
         || LINE_MARKS.iter().any(|mark| marked(mark))
         || DENIALS.iter().any(|sign| said.ends_with(sign))
 }
@@ -48,26 +50,72 @@ fn is_taken_back(after: &str) -> bool {
         || DENIALS.iter().any(|denial| sign.starts_with(denial))
 }
 
+/// Whether a line behind a move goes on with it: `if ok`, `, if ok`, `&& false`, `| jq .`, `.then()`, `?`.
+pub(super) fn goes_on(line: &str) -> bool {
+    let said = line.trim_start_matches([',', ';', '—', '–', ' ', '\t']);
+    let word = said.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+    let short = said.split_whitespace().count() <= HEAD && !said.ends_with(['.', '!']);
+    let piped = line
+        .strip_prefix('|')
+        .is_some_and(|rest| !rest.contains('|') && rest.trim_start().starts_with(|c: char| c.is_alphabetic()));
+    let method = line.strip_prefix('.').is_some_and(|rest| {
+        let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        after.len() < rest.len() && after.starts_with('(')
+    });
+    BRANCHES.contains(&word) && word != "once" && short
+        || ["&&", "||"].iter().any(|sign| line.starts_with(sign))
+        || piped
+        || method
+        || line.starts_with('?')
+}
+
 /// Whether the move is what a line of a program gives or keeps, or the value of a member: `x =`, `return`, `"draft":`.
-fn is_value(said: &str) -> bool {
+pub(super) fn is_value(said: &str) -> bool {
     let word = said.rsplit(char::is_whitespace).next().unwrap_or("");
     let member = said.strip_suffix(':').is_some_and(|key| key.ends_with(is_quote));
     member || matches!(word, "return" | "yield" | "lambda:") || said.ends_with('=') && !said.ends_with("==")
 }
 
-/// Words that begin a branch of a program.
-const BRANCHES: [&str; 7] = ["if", "elif", "else", "unless", "while", "when", "until"];
-/// Words of the head of a branch, at most: a longer line is a sentence.
+/// Words that begin a branch of a program, or a condition.
+const BRANCHES: [&str; 10] =
+    ["if", "elif", "else", "unless", "while", "when", "until", "once", "otherwise", "provided"];
+/// Words of the head of a branch, at most: a longer line is a sentence if it speaks of the model.
 const HEAD: usize = 5;
+/// The same of any other line.
+const LONGEST_HEAD: usize = 12;
+/// Bytes of it.
+const LONGEST_LINE: usize = 300;
+/// Words of a model that tells what it does.
+const NARRATION: [&str; 8] = ["i", "let", "lets", "me", "my", "us", "we", "our"];
 
-/// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`.
+/// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`, `**If approved:**`, `try:`, `for x in y:`.
 pub(super) fn is_branch(line: &str) -> bool {
-    if !line.ends_with([')', ':', '?', 'n', 'N', 'e', 'E']) {
+    if line.len() > LONGEST_LINE {
         return false;
     }
+    let mark = |c: char| c.is_whitespace() || matches!(c, '*' | '_' | '#' | '>' | '-' | '+' | '}' | '`');
+    let line = line.trim_start_matches(mark);
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let line =
+        number.strip_prefix(['.', ')']).filter(|_| number.len() < line.len()).unwrap_or(line).trim_start_matches(mark);
+    let line = line.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
     let small = line.to_lowercase();
     let word = small.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
-    BRANCHES.contains(&word)
-        && line.split_whitespace().count() <= HEAD
-        && (line.ends_with([')', ':', '?']) || small.ends_with(" then") || small == "else")
+    let count = line.split_whitespace().count();
+    let head = line.ends_with([')', ':', '：', '?', '{']) || small.ends_with(" then");
+    let code = match word {
+        "try" | "finally" => matches!(line.get(word.len()..).unwrap_or("").trim(), ":" | "{"),
+        "except" | "catch" => head && count <= HEAD,
+        "for" => small.contains(" in ") && line.ends_with(':') && count <= HEAD || line.ends_with('{'),
+        "def" => line.ends_with(':') && line.contains('('),
+        "after" => line.ends_with([':', '：']) && count <= 2,
+        _ => false,
+    };
+    let again = small.starts_with("once more") || small.starts_with("once again");
+    if code || again || !BRANCHES.contains(&word) {
+        return code;
+    }
+    let bare = line.ends_with(char::is_alphanumeric);
+    let narrates = || small.split(|c: char| !c.is_alphanumeric()).any(|word| NARRATION.contains(&word));
+    count <= HEAD && (head || bare) || count <= LONGEST_HEAD && head && !narrates()
 }

@@ -10,7 +10,7 @@ use crate::reply::tag::special_token;
 /// Words of a value that a setting may have: a longer one is a sentence behind a label.
 const WORDS: usize = 3;
 /// What begins a comment, and what ends it before the end of its line.
-const COMMENTS: [(&str, &str); 10] = [
+const COMMENTS: [(&str, &str); 11] = [
     ("<!--", "-->"),
     ("/*", "*/"),
     ("(*", "*)"),
@@ -19,11 +19,14 @@ const COMMENTS: [(&str, &str); 10] = [
     ("<%--", "--%>"),
     ("<#", "#>"),
     ("--[[", "]]"),
+    ("{{!", "}}"),
     ("//", "\n"),
     ("#", "\n"),
 ];
 /// What begins a comment where it begins a line, and is punctuation elsewhere.
-const LINE_COMMENTS: [&str; 3] = ["--", ";;", "%"];
+const LINE_COMMENTS: [&str; 3] = ["--", ";", "%"];
+/// Signs around a setting: those of lists, objects and comments.
+const MARKS: &str = "-*{}[],#/<>!;%()";
 /// What every condition holds, and every object beside a move.
 pub(super) const CONDITION: &str = ":={<-/#(;%";
 /// Bytes of a tag that are looked at.
@@ -40,14 +43,24 @@ pub(super) fn find(raw: &str, piece: Span) -> Option<(Span, &str)> {
             return Some((Span::new(from, from + word.len()), word));
         }
     }
-    None
+    long_comment(raw, piece)
+}
+
+/// The first such word in a comment over several lines.
+fn long_comment(raw: &str, piece: Span) -> Option<(Span, &str)> {
+    let text = piece.of(raw);
+    let blocks = COMMENTS.iter().filter(|(_, closing)| *closing != "\n");
+    let mut long = blocks.flat_map(|mark| comments(text, mark, true)).filter(|inside| inside.contains('\n'));
+    let word = long.find_map(|inside| inside.lines().find_map(|line| setting(line).or_else(|| doubt(line))))?;
+    let from = piece.start + text.find(word)?;
+    Some((Span::new(from, from + word.len()), word))
 }
 
 /// The name of a setting that is all of its line: `dry_run: true`, `"if" = approved`.
 fn setting(line: &str) -> Option<&str> {
     let (key, value) = line.split_once([':', '=', '：'])?;
-    let word = key.trim_matches(|c: char| c.is_whitespace() || is_quote(c) || matches!(c, '-' | '*' | '{' | '['));
-    let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | ',' | '}'));
+    let word = key.trim_matches(|c: char| c.is_whitespace() || is_quote(c) || MARKS.contains(c));
+    let value = value.trim_matches(|c: char| c.is_whitespace() || MARKS.contains(c));
     let plain = !word.is_empty() && word.chars().all(|c| (is_name(c) || c == '-') && !c.is_uppercase());
     let short = !value.is_empty() && value.split_whitespace().count() <= WORDS;
     if !plain || !short {
@@ -61,18 +74,25 @@ fn setting(line: &str) -> Option<&str> {
 
 /// A word of a comment that says when, how or whether the move is meant.
 fn comment(line: &str) -> Option<&str> {
-    let deciding = |text: &&str| is_deciding(&text.to_lowercase());
     let begun = LINE_COMMENTS.iter().find_map(|mark| line.trim_start().strip_prefix(mark));
-    let first = begun.and_then(|inside| words(inside).find(deciding));
-    first.or_else(|| COMMENTS.iter().find_map(|mark| comments(line, mark).flat_map(words).find(deciding)))
+    begun.and_then(doubt).or_else(|| COMMENTS.iter().find_map(|mark| comments(line, mark, false).find_map(doubt)))
+}
+
+/// The first deciding word of a text.
+fn doubt(text: &str) -> Option<&str> {
+    words(text).find(|word| is_deciding(&word.to_lowercase()))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// What stands in the comments of a line, one behind the other.
-fn comments<'t>(line: &'t str, (opening, closing): &(&'static str, &'static str)) -> impl Iterator<Item = &'t str> {
+/// What stands in the comments of a text, one behind the other: of a line, whose end may end them, or of a `whole` one.
+fn comments<'t>(
+    line: &'t str,
+    (opening, closing): &(&'static str, &'static str),
+    whole: bool,
+) -> impl Iterator<Item = &'t str> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
@@ -85,7 +105,8 @@ fn comments<'t>(line: &'t str, (opening, closing): &(&'static str, &'static str)
             if heading || !may_end(before) {
                 continue;
             }
-            let length = inside.find(closing).unwrap_or(inside.len());
+            // Where one never ends, no other one does.
+            let length = inside.find(closing).or((!whole).then_some(inside.len()))?;
             at += length;
             return inside.get(..length);
         }
@@ -136,10 +157,12 @@ mod tests {
     use super::find;
     use crate::reply::Span;
 
+    fn word(text: &str) -> Option<(&str, &str)> {
+        find(text, Span::new(0, text.len())).map(|(place, word)| (place.of(text), word))
+    }
+
     #[test]
     fn conditions_in_any_notation() {
-        let word =
-            |text: &'static str| find(text, Span::new(0, text.len())).map(|(place, word)| (place.of(text), word));
         for (text, wanted) in [
             ("if: approved\n", "if"),
             ("\"if\": \"approved\"\n", "if"),
@@ -168,9 +191,18 @@ mod tests {
             ("mode: simulation", "simulation"),
             ("<!-- do not run -->", "not"),
             (" # only an example", "only"),
+            ("/*\nThis is\nnot yet\n*/", "not"),
+            ("<!--\n * approved: false\n-->", "approved"),
+            ("/* approved: false */", "approved"),
+            ("# approved: false", "approved"),
+            ("; not yet", "not"),
         ] {
             assert_eq!(word(text), Some((wanted, wanted)), "{text}");
         }
+    }
+
+    #[test]
+    fn texts_without_a_condition() {
         for text in [
             "If: so",
             "Draft: the report that you asked for",
@@ -190,6 +222,8 @@ mod tests {
             "See <https://example.org/dry-run>.",
             "It is there -- not here",
             "note: yes",
+            "I list src/*.py now.\nIt is not much.",
+            "/* the first\n of two */",
         ] {
             assert_eq!(word(text), None, "{text}");
         }

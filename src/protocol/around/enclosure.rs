@@ -1,8 +1,8 @@
 //! Whether something opens before a move and closes behind it: quotes, brackets, marks of markup, a sentence.
 
-use super::code::{in_code, is_branch};
-use super::{pairs, turns};
-use crate::protocol::following_text::{closes_quote, opens_quote};
+use super::code::in_code;
+use super::quotes::in_quotes;
+use super::{neighbours, openings, pairs, turns};
 use crate::reply::Span;
 use crate::reply::envelope::word_ends;
 use crate::reply::tag::special_token;
@@ -10,9 +10,6 @@ use std::collections::{HashMap, HashSet};
 
 /// Brackets of prose and of programs.
 const BRACKETS: [(char, char); 5] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）'), ('【', '】')];
-/// Quotes that are one family: any of them closes what another one opened.
-const QUOTES: [&[char]; 5] =
-    [&['"', '＂'], &['\'', '＇'], &['“', '”', '„', '‟'], &['‘', '’', '‚', '‛'], &['«', '»', '‹', '›', '「', '」']];
 /// Names of tags that models put around a whole reply.
 const WRAPPERS: [&str; 14] = [
     "response",
@@ -55,17 +52,10 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
     let is_enclosed = if closes {
         in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right)
     } else {
-        shows(&marks(&left)) || pairs::is_open(&left)
+        shows(&marks(&left)) || openings::is_open(&left)
     };
-    let is_shown = is_enclosed || turns::is_of_another(&left) || introduces(&left);
+    let is_shown = is_enclosed || turns::is_of_another(&left) || neighbours::take_back(&left, &right);
     is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
-}
-
-/// Whether the text ends with a line that is the head of a branch, or says that what follows is shown.
-fn introduces(left: &str) -> bool {
-    let Some(above) = left.trim_end_matches([' ', '\t']).strip_suffix('\n') else { return false };
-    let line = above.trim_end().rsplit('\n').next().unwrap_or("").trim();
-    is_branch(line) || pairs::announces(line)
 }
 
 /// The pieces, without characters that nobody sees.
@@ -134,64 +124,6 @@ pub(super) fn around(raw: &str, place: Span) -> Span {
 /// A line of a quotation of Markdown.
 fn in_quotation(raw: &str, place: Span) -> bool {
     around(raw, place).of(raw).trim_start().starts_with(['>', '＞'])
-}
-
-/// A quote that opens before the move and closes behind it.
-fn in_quotes(line: &(String, String), left: &str, right: &str) -> bool {
-    if opens_quote(left, left.len()) && closes_quote(right) == Some(true) {
-        return true;
-    }
-    // Backticks around a move alone are a fence, in a sentence they are a quote.
-    let inline = left.trim_end();
-    let run = inline.len() - inline.trim_end_matches('`').len();
-    let words = |text: &str| text.contains(char::is_alphanumeric);
-    if (1..3).contains(&run) && right.trim_start().starts_with('`') && (words(&line.0) || words(&line.1)) {
-        return true;
-    }
-    QUOTES.iter().any(|family| is_open(left, family) && has_close(right, family))
-}
-
-/// Whether a quote at this place is an apostrophe inside a word.
-fn in_word(text: &str, at: usize, c: char) -> bool {
-    let before = text.get(..at).and_then(|text| text.chars().next_back());
-    let after = text.get(at + c.len_utf8()..).and_then(|text| text.chars().next());
-    before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
-}
-
-/// Whether a quote of the family is open at the end of the text.
-fn is_open(text: &str, family: &[char]) -> bool {
-    let apostrophe = family.contains(&'\'') || family.contains(&'’');
-    let mut open = false;
-    for (at, c) in text.char_indices().filter(|(_, c)| family.contains(c)) {
-        let before = text.get(..at).and_then(|text| text.chars().next_back());
-        if open && before == Some('\\') {
-            continue;
-        }
-        if apostrophe && in_word(text, at, c) && !is_prefixed(text, at) {
-            continue;
-        }
-        // After a word or a number, where nothing is open: a plural, or inches.
-        let ends_word = before.is_some_and(char::is_alphanumeric) && !is_prefixed(text, at);
-        if !open && ends_word && (apostrophe || before.is_some_and(|c| c.is_ascii_digit())) {
-            continue;
-        }
-        open = !open;
-    }
-    open
-}
-
-/// Whether the letters before a quote are those of a literal in a program: `f'`, `rb"`.
-fn is_prefixed(text: &str, at: usize) -> bool {
-    let before = text.get(..at).unwrap_or("");
-    let word = before.trim_end_matches(|c: char| matches!(c.to_ascii_lowercase(), 'b' | 'f' | 'r' | 'u'));
-    let length = before.len() - word.len();
-    (1..=2).contains(&length) && !word.ends_with(|c: char| c.is_alphanumeric() || c == '_')
-}
-
-/// Whether a quote of the family may close something in the text.
-fn has_close(text: &str, family: &[char]) -> bool {
-    let apostrophe = family.contains(&'\'') || family.contains(&'’');
-    text.char_indices().any(|(at, c)| family.contains(&c) && !(apostrophe && in_word(text, at, c)))
 }
 
 /// A bracket that opens before the move and closes behind it.
@@ -270,6 +202,9 @@ fn in_marks(left: &str, right: &str) -> bool {
     if behind.is_empty() {
         return false;
     }
+    if ends_unopened_reasoning(&before, &behind) {
+        return true;
+    }
     // In square brackets, a lower-case word is a mark where it is closed.
     let small = left.to_ascii_lowercase();
     let words: HashSet<&str> =
@@ -291,6 +226,42 @@ fn in_marks(left: &str, right: &str) -> bool {
     let wrapper = |name: &String| WRAPPERS.contains(&name.as_str());
     let bare = |text: &str| !strip_marks(text).contains(|c: char| c.is_alphanumeric() || c == '>');
     !(open.keys().all(wrapper) && !attributes && bare(left) && bare(right))
+}
+
+/// What the names of sections begin with in which a model thinks.
+const REASONING: [&str; 17] = [
+    "analy",
+    "cot",
+    "deliberat",
+    "draft",
+    "inner",
+    "monolog",
+    "mull",
+    "musing",
+    "plan",
+    "ponder",
+    "reason",
+    "reflect",
+    "rehears",
+    "scratch",
+    "think",
+    "thought",
+    "brainstorm",
+];
+
+/// Whether a section that a model thinks in ends behind the move, and begins nowhere: the chat template has opened it.
+fn ends_unopened_reasoning(before: &[Mark<'_>], behind: &[Mark<'_>]) -> bool {
+    let reasons = |name: &str| {
+        let small = name.to_lowercase();
+        let mut words = small.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| REASONING.iter().any(|stem| word.starts_with(stem)))
+    };
+    let mut begun: HashSet<String> = before.iter().map(|mark| mark.name.to_ascii_lowercase()).collect();
+    behind.iter().any(|mark| {
+        let orphan = mark.closes && !begun.contains(&mark.name.to_ascii_lowercase()) && reasons(mark.name);
+        begun.insert(mark.name.to_ascii_lowercase());
+        orphan
+    })
 }
 
 /// Names of tags whose text is shown, whether or not they are closed.

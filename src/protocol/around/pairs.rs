@@ -1,6 +1,7 @@
 //! Pairs of other languages that enclose a move: comments, templates, signs, and lines that say where something begins
 //! and ends.
 
+use super::openings::is_open;
 use std::collections::HashSet;
 
 /// What opens, and what may close it: comments, verbatim text.
@@ -15,21 +16,6 @@ const PAIRS: [(&str, &[&str]); 9] = [
     ("{{#", &["{{/"]),
     ("...", &["...done thinking"]),
 ];
-/// What shows a text up to its end, closed or not: each begins its line, and nothing is stuck to it.
-const OPENINGS: [(&str, &str); 10] = [
-    ("<!--", "-->"),
-    ("/*", "*/"),
-    ("{#", "#}"),
-    ("<#", "#>"),
-    ("#|", "|#"),
-    ("\\begin{verbatim}", "\\end{"),
-    ("\\begin{comment}", "\\end{"),
-    ("\\iffalse", "\\fi"),
-    ("{% comment %}", "{% end"),
-    ("{% raw %}", "{% end"),
-];
-/// Quotes of a text over several lines.
-const LONG_QUOTES: [&str; 2] = ["\"\"\"", "'''"];
 /// Titles of sections that only rehearse.
 const REHEARSALS: [&str; 6] = ["reasoning", "thinking", "thoughts", "analysis", "scratchpad", "draft"];
 /// Tags of templates, each of which is closed on its own side.
@@ -61,32 +47,6 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
         || in_document(left, right)
         || in_section(left, right)
         || is_open(left)
-}
-
-/// Whether something opens before the move that shows what follows, wherever it ends.
-pub(super) fn is_open(left: &str) -> bool {
-    let (mut at, mut closed) = (0, 0);
-    for line in left.split_inclusive('\n') {
-        at += line.len();
-        if at <= closed {
-            continue;
-        }
-        let begun = OPENINGS.iter().find_map(|(opening, closing)| {
-            let after = line.trim_start().strip_prefix(opening)?;
-            (!after.starts_with(|c: char| !c.is_whitespace())).then_some((at - after.len(), closing))
-        });
-        let Some((from, closing)) = begun else { continue };
-        match left.get(from..).and_then(|rest| rest.find(closing)) {
-            Some(length) => closed = from + length,
-            None => return true,
-        }
-    }
-    let end = left.trim_end();
-    let quoted = |quote: &str| {
-        let alone = |line: &str| !line.contains(['`', '.']);
-        end.ends_with(quote) && end.lines().next_back().is_some_and(alone) && end.matches(quote).count() % 2 == 1
-    };
-    LONG_QUOTES.iter().any(|quote| quoted(quote)) || in_open_fence(left)
 }
 
 /// A section whose title says that it rehearses, with another section behind the move.
@@ -151,30 +111,23 @@ fn in_document(left: &str, right: &str) -> bool {
     !word.is_empty() && right.lines().any(|line| line.trim() == word)
 }
 
-/// Whether a fence is open that shows something: differences, whose lines are added or taken away, or an example.
-fn in_open_fence(left: &str) -> bool {
-    let mut open = None;
-    for line in left.lines() {
-        let line = line.trim_start();
-        let word = line.trim_start_matches(['`', '~']);
-        if line.len() - word.len() >= 3 {
-            open = if open.is_some() { None } else { Some(word) };
-        }
-    }
-    open.is_some_and(is_shown)
-}
-
-/// Whether a line says that what follows shows something: `::: example`, `> [!EXAMPLE]`, `.. code-block:: json`, `example: |`.
+/// Whether a line says that what follows shows something: `::: example`, `!!! example`, `> [!EXAMPLE]`,
+/// `.. code-block:: json`, `example: |`.
 pub(super) fn announces(line: &str) -> bool {
-    line.strip_prefix(":::").is_some_and(is_shown)
+    let shown = |mark: &str| line.strip_prefix(mark).is_some_and(is_shown);
+    let block = line.trim_end_matches(['-', '+']);
+    shown(":::")
+        || shown("!!!")
+        || shown("???")
+        || shown(".. ") && line.ends_with("::")
         || line.starts_with(".. code")
         || line.strip_prefix('>').is_some_and(|rest| rest.trim_start().starts_with("[!"))
-        || line.ends_with(": |")
-        || line.ends_with(": >")
+        || block.ends_with(": |")
+        || block.ends_with(": >")
 }
 
 /// Whether the words behind the marks of a fence say that its text is shown.
-fn is_shown(words: &str) -> bool {
+pub(super) fn is_shown(words: &str) -> bool {
     words.split(|c: char| !c.is_alphanumeric()).any(|word| SHOWN.iter().any(|shown| word.eq_ignore_ascii_case(shown)))
 }
 

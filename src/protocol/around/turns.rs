@@ -36,7 +36,7 @@ pub(super) fn is_of_another(left: &str) -> bool {
                 "[INST]" => Some(true),
                 "[/INST]" => Some(false),
                 "<|channel|>" => Some(is_reasoning(left.get(at + length..).unwrap_or(""))),
-                _ => role(token.trim_matches(|c: char| !c.is_alphanumeric())),
+                _ => role(token.trim_matches(|c: char| !c.is_alphanumeric())).or_else(|| role_in(token)),
             };
             at += length;
             if let Some(named) = named.or_else(|| role(word_alone(left.get(at..).unwrap_or("").trim_start()))) {
@@ -46,6 +46,9 @@ pub(super) fn is_of_another(left: &str) -> bool {
             continue;
         }
         if line_begins && let Some(named) = labelled(rest).or_else(|| headed(rest)) {
+            other = named;
+        }
+        if let Some(named) = tagged(rest) {
             other = named;
         }
         // The next place where a line or a token may begin.
@@ -85,6 +88,49 @@ fn role(word: &str) -> Option<bool> {
         return Some(true);
     }
     OWN.contains(&word.as_str()).then_some(false)
+}
+
+/// Words of a control token beside its role.
+const BESIDE_ROLES: [&str; 13] = [
+    "hy", "token", "role", "start", "begin", "of", "turn", "results", "result", "response", "output", "outputs",
+    "message",
+];
+
+/// The role in a control token of several words: `<|USER_TOKEN|>`, `[TOOL_RESULTS]`.
+fn role_in(token: &str) -> Option<bool> {
+    let words: Vec<&str> = token.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let named = |word: &&&str| OTHERS.contains(&word.to_lowercase().as_str());
+    let rest = |word: &&str| BESIDE_ROLES.contains(&word.to_lowercase().as_str());
+    let other = words.iter().filter(named).count() == 1 && words.iter().all(|word| named(&word) || rest(word));
+    let own = words.len() > 1 && words.iter().any(|word| role(word) == Some(false) && !rest(word));
+    if other { Some(true) } else { own.then_some(false) }
+}
+
+/// Tags around what tools have given.
+const TAGS: [&str; 7] = [
+    "tool_response",
+    "tool_result",
+    "tool_results",
+    "tool_output",
+    "function_result",
+    "function_results",
+    "function_response",
+];
+
+/// Characters of such a tag that are looked at.
+const LONGEST_TAG: usize = 30;
+
+/// Whose turn a tag begins or ends: `<role>HUMAN</role>`, `<tool_response>`.
+fn tagged(rest: &str) -> Option<bool> {
+    let inside = rest.strip_prefix(['<', '['])?;
+    let end = inside.char_indices().nth(LONGEST_TAG).map_or(inside.len(), |(end, _)| end);
+    let inside = inside.get(..end)?;
+    if let Some(named) = inside.strip_prefix("role>") {
+        return role(named.split('<').next().unwrap_or("").trim());
+    }
+    let (inside, closes) = inside.strip_prefix('/').map_or((inside, false), |inside| (inside, true));
+    let name = inside.get(..inside.find(['>', ']'])?)?;
+    TAGS.iter().any(|tag| name.eq_ignore_ascii_case(tag)).then_some(!closes)
 }
 
 /// Roles that stand alone on a line, as a heading or where the tokens around them are lost.
@@ -193,9 +239,18 @@ mod tests {
             "<|channel|>thoughts<|message|>",
             "analysis\n",
             "[Round 0] USER: ",
+            "[TOOL_RESULTS]",
+            "<tool_response>\n",
+            "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
+            "<｜hy_User｜>",
+            "<role>HUMAN</role>",
         ] {
             assert!(is_of_another(text), "{text}");
         }
+    }
+
+    #[test]
+    fn turns_of_the_model() {
         for text in [
             "",
             "assistant\n",
@@ -215,6 +270,11 @@ mod tests {
             "My analysis\n",
             "user\nhi\nassistant\n",
             "I see current_user\n",
+            "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+            "<|START_RESPONSE|>",
+            "<role>ASSISTANT</role>",
+            "<tool_response>4</tool_response>\n",
+            "<|tool_calls_section_begin|>",
         ] {
             assert!(!is_of_another(text), "{text}");
         }

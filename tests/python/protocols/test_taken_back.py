@@ -38,6 +38,22 @@ AROUND = {
     "end of reasoning": ("maybe ", "\n</scratchpad>\nI ask first."),
     "control token": ("maybe ", " <|END_THINKING|>\nI ask first."),
     "channel": ("<|channel|>analysis\n", ""),
+    "long comment": ("/*\nnot yet\n*/\n", ""),
+    "comment with a switch": ("", "\n/* approved: false */"),
+    "heading": ("# DRY RUN\n", ""),
+    "label": ("[DRY RUN] ", ""),
+    "label behind": ("", " (dry run)"),
+    "sign above": ("👎\n", ""),
+    "value above": ("return\n", ""),
+    "branch below": ("", "\nif ok"),
+    "branch of a fence": ("if approved:\n```json\n", "\n```"),
+    "pipe": ("", " | jq ."),
+    "end of a plan": ("maybe ", "\n</planning>\nI ask first."),
+    "pair": ("<del>", "</del>"),
+    "open document": ("cat <<'EOF'\n", ""),
+    "open block": ("\\begin{quote}\n", ""),
+    "quotes": ("『", "』"),
+    "turn": ("[TOOL_RESULTS]", ""),
     "sections": ("## Reasoning\n", "\n## Answer\nI ask first."),
 }
 
@@ -101,6 +117,9 @@ def pay(n: int = 0, share: float = 0.5) -> str:
         '{"n": 100 # 200\n}',
         '{"n": 100 // probably 200\n}',
         "{n: 1, // share: 0.9\n}",
+        '{"n": 1 // was: 2\n}',
+        '{"n": 1 // is it right?\n}',
+        '{"share": 4503599627370497.5, "n": 4503599627370497.5}',
     ],
 )
 def test_a_number_is_what_was_written(arguments):

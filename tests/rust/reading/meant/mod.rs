@@ -12,6 +12,7 @@ mod dice;
 mod documents;
 mod doomed;
 mod labels;
+mod lines;
 mod marks;
 mod moves;
 mod notations;

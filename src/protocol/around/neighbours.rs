@@ -1,0 +1,193 @@
+//! What stands next to a move, on its line or alone on the one above or below, and says that it is not made, not yet, or
+//! only in some case.
+
+use super::code::{DENIALS, goes_on, is_branch, is_value};
+use super::pairs;
+use crate::reply::json::is_deciding;
+
+/// Words of a mark, at most.
+const WORDS: usize = 4;
+/// What is a mark as all of its line.
+const PHRASES: [&str; 18] = [
+    "cancelled",
+    "canceled",
+    "disabled",
+    "do not execute",
+    "do not run",
+    "don t run",
+    "draft",
+    "dry run",
+    "dryrun",
+    "example",
+    "for example",
+    "hypothetical",
+    "not now",
+    "not yet",
+    "on hold",
+    "simulation",
+    "skipped",
+    "wip",
+];
+/// Words that begin the marks of a heading.
+const HEADED: [&str; 19] = [
+    "cancelled",
+    "canceled",
+    "denied",
+    "deprecated",
+    "disabled",
+    "don",
+    "draft",
+    "dry",
+    "example",
+    "hypothetical",
+    "never",
+    "not",
+    "rejected",
+    "simulated",
+    "simulation",
+    "skipped",
+    "superseded",
+    "todo",
+    "wip",
+];
+/// Words of a decorator that keeps what follows from being done.
+const DECORATORS: [&str; 8] = ["skip", "ignore", "disabled", "xfail", "mock", "todo", "deprecated", "example"];
+
+/// Whether the line before a move, or the text directly behind it, takes it back.
+pub(super) fn take_back(left: &str, right: &str) -> bool {
+    line_above(left).is_some_and(|line| is_branch(line) || pairs::announces(line) || is_begun(line) || denies(line))
+        || line_behind(right).is_some_and(|line| denies(line) || goes_on(line))
+}
+
+/// The last line of a text that ends with it, and perhaps with the first line of a fence.
+fn line_above(left: &str) -> Option<&str> {
+    let above = left.trim_end_matches([' ', '\t']).strip_suffix('\n')?.trim_end();
+    let (before, line) = above.rsplit_once('\n').unwrap_or(("", above));
+    let fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+    let line = if fence { before.trim_end().rsplit('\n').next().unwrap_or("") } else { line };
+    Some(line.trim()).filter(|line| !line.is_empty())
+}
+
+/// The first line of a text that begins behind a move, without the end of a fence.
+fn line_behind(right: &str) -> Option<&str> {
+    let text = right.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '~'));
+    text.lines().next().map(str::trim_end).filter(|line| !line.is_empty())
+}
+
+/// Whether a line begins something that the next one ends: `x =`, `return`, `"draft":`, `@skip`.
+fn is_begun(line: &str) -> bool {
+    let decorator = line.strip_prefix('@').is_some_and(|name| {
+        let name = name.split('(').next().unwrap_or("").to_lowercase();
+        !name.contains(' ') && DECORATORS.iter().any(|word| name.contains(word))
+    });
+    // A name in backticks, or in a sentence, introduces the move.
+    let named = line.ends_with(':') && !line.starts_with(['"', '\'']);
+    decorator || line.split_whitespace().count() <= WORDS && is_value(line) && !named
+}
+
+/// Whether a text is nothing but a mark that takes back what it stands beside: `[DRY RUN]`, `(draft)`, `# not yet`, `❌`.
+pub(super) fn denies(text: &str) -> bool {
+    let line = text.trim();
+    if line.len() > 80 || line.is_empty() {
+        return false;
+    }
+    let small = line.to_lowercase();
+    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let signed = DENIALS.iter().any(|sign| line.contains(sign));
+    let (words, remark) = match words.split_first() {
+        Some((&"rem", rest)) if line.starts_with("REM ") => (rest, true),
+        _ => (words.as_slice(), line.starts_with([';', '%'])),
+    };
+    let Some(first) = words.first() else { return signed };
+    if words.len() > WORDS {
+        return false;
+    }
+    let bracketed =
+        line.starts_with(['(', '[', '（', '【']) && line.trim_end_matches(['.', ':']).ends_with([')', ']', '）', '】']);
+    let headed = line.starts_with(['#', '*', '_', '=', '!']);
+    let said = words.join(" ");
+    PHRASES.contains(&said.as_str())
+        || (bracketed || remark) && words.iter().any(|word| is_deciding(word))
+        || headed && (HEADED.contains(first) || said.starts_with("do not "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::take_back;
+
+    #[test]
+    fn lines_that_take_a_move_back() {
+        for (left, right) in [
+            ("❌\n", ""),
+            ("👎\n", ""),
+            ("return\n", ""),
+            ("x =\n", ""),
+            ("\"draft\":\n", ""),
+            ("@pytest.mark.skip\n", ""),
+            ("[DRY RUN]\n", ""),
+            ("(draft)\n", ""),
+            ("# DRY RUN\n", ""),
+            ("# not yet\n", ""),
+            ("**Draft:**\n", ""),
+            ("REM not yet\n", ""),
+            ("; not yet\n", ""),
+            ("Not yet.\n", ""),
+            ("if approved\n", ""),
+            ("**If the user approves:**\n", ""),
+            ("1. If approved by the user in the next message:\n", ""),
+            ("Once approved:\n", ""),
+            ("Otherwise:\n", ""),
+            ("try:\n", ""),
+            ("for x in y:\n", ""),
+            ("def f():\n", ""),
+            ("if (ok) {\n", ""),
+            ("if approved:\n```json\n", "\n```"),
+            ("!!! example\n", ""),
+            ("example: |-\n", ""),
+            ("", "\nif ok"),
+            ("", ", if ok"),
+            ("", "\n&& false"),
+            ("", "\n|| true"),
+            ("", " (dry run)"),
+            ("", " [cancelled]"),
+            ("", " ?"),
+            ("", " | jq ."),
+            ("", " .then()"),
+            ("", "\n```\n❌"),
+        ] {
+            assert!(take_back(left, right), "{left}…{right}");
+        }
+    }
+
+    #[test]
+    fn lines_that_say_nothing_of_it() {
+        for (left, right) in [
+            ("I'll look it up now.\n", ""),
+            ("I look it up:\n", ""),
+            ("If it is open, I book it. First I search:\n", ""),
+            ("For the weather, let me call the tool:\n", ""),
+            ("For Oslo:\n", ""),
+            ("I use `now`:\n", ""),
+            ("Once more:\n", ""),
+            ("## Action\n", ""),
+            ("**Action**\n", ""),
+            ("## Test\n", ""),
+            ("- search\n", ""),
+            ("✅ Step one is done.\n", ""),
+            ("❌ The first try failed, so I try again:\n", ""),
+            ("=====\n", ""),
+            ("(step 1)\n", ""),
+            ("I wait until it is open.\n", ""),
+            ("@ann, I look.\n", ""),
+            ("", "\nDone."),
+            ("", "\nonce more"),
+            ("", "\nIf you like, I do more."),
+            ("", "\n(That is the first of two.)"),
+            ("", "\n| a | b |"),
+            ("", "\n.env is next"),
+            ("", "\n- if it fails, I tell you so at once"),
+        ] {
+            assert!(!take_back(left, right), "{left}…{right}");
+        }
+    }
+}
