@@ -267,6 +267,12 @@ impl PyStore {
         Ok(py.detach(|| store.prune(before, keep))?)
     }
 
+    /// Deletes what runs that were deleted have left behind.
+    fn sweep(&self, py: Python<'_>) -> CoreResult<()> {
+        let store = self.open()?;
+        Ok(py.detach(|| store.sweep())?)
+    }
+
     /// Replaces the events of a run by their fold.
     fn compact(&self, py: Python<'_>, run_id: &str) -> CoreResult<()> {
         let store = self.open()?;

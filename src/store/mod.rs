@@ -162,6 +162,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The store has failed.
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError>;
 
+    /// Deletes what runs that were deleted have left behind, where that isn't done with them.
+    ///
+    /// # Errors
+    /// The store has failed.
+    fn sweep(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Puts a snapshot in the place of the run's records up to the snapshot's own position.
     ///
     /// # Errors

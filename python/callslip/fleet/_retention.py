@@ -74,6 +74,7 @@ def archive_and_prune(
         except StoreError as error:
             # Somebody goes on with it just now, for example.
             _log.warning("run %s is not deleted: %s", run.run_id, error)
+    store._native.sweep()
     return deleted
 
 

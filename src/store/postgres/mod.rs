@@ -355,7 +355,12 @@ impl Store for PostgresStore {
                 }
             }
         }
+        self.sweep()?;
         Ok(removed)
+    }
+
+    fn sweep(&self) -> Result<(), StoreError> {
+        self.read(async |connected| retention::sweep(connected).await)
     }
 
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {

@@ -73,6 +73,7 @@ async fn remove(connected: &mut Connected, run_ids: &[String]) -> Result<Option<
     let above = "SELECT parent FROM callslip.run WHERE id = ANY ($1) AND finished_at IS NULL AND parent <> ALL ($1) \
          GROUP BY parent ORDER BY parent";
     let above: Vec<String> = transaction.query(above, &[&run_ids]).await?.iter().map(|row| row.get(0)).collect();
+    let blobs = blobs_of(&transaction, run_ids).await?;
     let keys = "run IN (SELECT key FROM callslip.run WHERE id = ANY ($1))";
     for table in ["event", "ticket", "run_content"] {
         transaction.execute(&format!("DELETE FROM callslip.{table} WHERE {keys}"), &[&run_ids]).await?;
@@ -83,7 +84,7 @@ async fn remove(connected: &mut Connected, run_ids: &[String]) -> Result<Option<
         transaction.execute("SELECT callslip.wake($1)", &[&waiting]).await?;
     }
     transaction.commit().await?;
-    sweep(connected).await?;
+    sweep_blobs(connected, &blobs).await?;
     Ok(None)
 }
 
@@ -92,14 +93,38 @@ async fn is_leased(transaction: &Transaction<'_>, queue: &str, msg: i64) -> Resu
     Ok(transaction.query_one(sql, &[&queue, &msg]).await?.get(0))
 }
 
-/// Deletes blobs that nothing refers to, and nothing has used for a day: a statement that is under way refers to one
-/// that is younger.
-async fn sweep(connected: &mut Connected) -> Result<(), Error> {
-    let sql = "DELETE FROM callslip.blob WHERE used_at < clock_timestamp() - interval '1 day' \
+/// The blobs that these runs refer to.
+async fn blobs_of(transaction: &Transaction<'_>, run_ids: &[String]) -> Result<Vec<Vec<u8>>, Error> {
+    let sql = "WITH doomed AS (SELECT key FROM callslip.run WHERE id = ANY ($1)) \
+         SELECT blob FROM callslip.event JOIN doomed ON event.run = doomed.key WHERE blob IS NOT NULL \
+         UNION SELECT blob FROM callslip.ticket JOIN doomed ON ticket.run = doomed.key WHERE blob IS NOT NULL \
+         UNION SELECT hash FROM callslip.run_content JOIN doomed ON run_content.run = doomed.key";
+    Ok(transaction.query(sql, &[&run_ids]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// What makes a blob nobody's: nothing refers to it, and nothing has used it for a day. A statement that is under way
+/// refers to one that is younger.
+macro_rules! unused {
+    () => {
+        "used_at < clock_timestamp() - interval '1 day' \
          AND NOT EXISTS (SELECT FROM callslip.event WHERE event.blob = blob.hash) \
          AND NOT EXISTS (SELECT FROM callslip.ticket WHERE ticket.blob = blob.hash) \
-         AND NOT EXISTS (SELECT FROM callslip.run_content WHERE run_content.hash = blob.hash)";
-    connected.query(sql, &[]).await.map(drop)
+         AND NOT EXISTS (SELECT FROM callslip.run_content WHERE run_content.hash = blob.hash)"
+    };
+}
+
+/// Deletes those of these blobs that are unused. It takes no longer where there are many others.
+async fn sweep_blobs(connected: &mut Connected, blobs: &[Vec<u8>]) -> Result<(), Error> {
+    if blobs.is_empty() {
+        return Ok(());
+    }
+    let sql = concat!("DELETE FROM callslip.blob WHERE hash = ANY ($1) AND ", unused!());
+    connected.query(sql, &[&blobs]).await.map(drop)
+}
+
+/// Deletes all blobs that are unused, also those that were too young when their runs were deleted.
+pub(super) async fn sweep(connected: &mut Connected) -> Result<(), Error> {
+    connected.query(concat!("DELETE FROM callslip.blob WHERE ", unused!()), &[]).await.map(drop)
 }
 
 /// A snapshot in the place of events, ready to be written.

@@ -9,10 +9,12 @@ import psycopg
 import pytest
 from obstore.exceptions import PermissionDeniedError
 
-from callslip import Agent, StoreError, TicketStore
+from callslip import Agent, StoreError, TicketStore, tool
 from callslip.cli import main
 from callslip.fleet._retention import archive_and_prune
 from callslip.sandbox._file_stores import FolderStore
+from fleets.here import call, finish
+from scripted import turn_of
 
 FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
@@ -161,3 +163,40 @@ def test_files_of_scripts_are_deleted_with_their_runs(store, database, tmp_path,
     assert capsys.readouterr().out == "1 run was deleted\n"
     assert [run.run_id for run in store.runs()] == [young]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young, "of-another-store"])
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_large_results_go_with_the_last_run_that_has_them(store, database, tmp_path, archive):
+    """A deletion looks at the results of its own runs, and a prune once at all of them."""
+    text = "x" * 100_000
+
+    @tool
+    def read() -> str:
+        """Read."""
+        return text
+
+    agent = Agent(
+        lambda messages: finish() if turn_of(messages) else call("read"), tools=[read], store=store
+    )
+    runs = [agent.run_sync("?").run.id for _ in range(3)]
+    age(database, runs[2])
+
+    def large():
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("UPDATE callslip.blob SET used_at = used_at - interval '2 days'")
+            rows = connection.execute("SELECT data FROM callslip.blob").fetchall()
+        return sorted(data[:5] for (data,) in rows if data[:1] in (b'"', b"?"))
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        stray = "INSERT INTO callslip.blob (hash, data) VALUES ('none', '?left')"
+        connection.execute(stray)
+    assert large() == [b'"xxxx', b"?left"]
+    store.delete(runs[0])
+    assert large() == [b'"xxxx', b"?left"]
+    store.delete(runs[1])
+    assert large() == [b'"xxxx', b"?left"]
+    if archive:
+        archive_and_prune(store, 1000, archive=str(tmp_path))
+    else:
+        store.prune(older_than=1000)
+    assert large() == []
