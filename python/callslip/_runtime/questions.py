@@ -16,6 +16,7 @@ from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
 from callslip.approval import is_wanted
 from callslip.errors import UsageError
+from callslip.runs import Ticket
 from callslip.runs._conversation import edited_arguments
 from callslip.tools import Context
 from callslip.tools._callable import is_async
@@ -23,7 +24,6 @@ from callslip.tools._callable import is_async
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.approval import ApprovalDecision, Approver
-    from callslip.runs import Ticket
 
 __all__ = ["Asker", "Question", "answer", "answer_sync"]
 
@@ -186,7 +186,7 @@ def _context(session: RunSession, question: Command.CheckApproval) -> Context:
 
 
 def _ticket(session: RunSession, question: Command.AskApproval) -> Ticket:
-    return session.run.tickets[question.ticket - 1]
+    return Ticket.from_row(session.core.tickets()[question.ticket - 1])
 
 
 def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Command]:

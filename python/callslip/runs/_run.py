@@ -11,7 +11,7 @@ from callslip import _core
 from callslip._options import check_text
 from callslip._usage import Usage
 from callslip.errors import UsageError
-from callslip.events import Event, read_event
+from callslip.events import Event
 from callslip.parts import Content, File
 from callslip.runs._conversation import (
     Decision,
@@ -26,6 +26,7 @@ from callslip.runs._conversation import (
 )
 from callslip.runs._driver import Driver
 from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_cancelled_unstarted
+from callslip.runs._log_cache import LogCache, check_seq
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._shown_run import ShownRun
@@ -76,6 +77,7 @@ class Run(ShownRun, Generic[AnswerT]):
         "_feed",
         "_left",
         "_levels",
+        "_log_cache",
         "_message_cache",
         "_raised",
         "_store",
@@ -100,6 +102,7 @@ class Run(ShownRun, Generic[AnswerT]):
         # For its tools. It is never written down.
         self._deps = deps
         self._message_cache: MessageCache | None = None
+        self._log_cache: LogCache | None = None
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
@@ -147,7 +150,7 @@ class Run(ShownRun, Generic[AnswerT]):
     @property
     def awaiting_approval(self) -> list[Ticket]:
         """The tickets that are awaiting approval, of this run and of its child runs."""
-        waiting = [ticket for ticket in self.tickets if ticket.awaiting_approval]
+        waiting = [Ticket.from_row(row) for row in self._core.tickets() if row.parked]
         children = self.children if self._driver is None else self._children
         for child in list(children):
             if not child.finished:
@@ -297,8 +300,33 @@ class Run(ShownRun, Generic[AnswerT]):
 
     @property
     def log(self) -> list[Event]:
-        """All events so far. The state of a run is computed from these and from nothing else."""
-        return [read_event(text, self.id) for text in self._core.records()]
+        """All events so far. The state of a run is computed from these and from nothing else.
+
+        Each event is read once: do not change the objects in it.
+        """
+        return self.events()
+
+    @property
+    def seq(self) -> int:
+        """The `seq` of the last event so far; -1 before the first."""
+        return self._core.event_count - 1
+
+    def events(self, *, after: int | None = None, before: int | None = None) -> list[Event]:
+        """Return the events of the log so far that stand between two others.
+
+        Args:
+            after: The `seq` of the event to begin after. Default: the beginning.
+            before: The `seq` of the event to end before. Default: the end.
+
+        Raises:
+            UsageError: The log has no event `after` or `before`.
+        """
+        for name, seq in (("after", after), ("before", before)):
+            if seq is not None:
+                check_seq(name, seq, self._core.event_count)
+        if self._log_cache is None:
+            self._log_cache = LogCache(self._core, self.id)
+        return self._log_cache.events(-1 if after is None else after, before)
 
     def export(self) -> str:
         """Return the log as JSON lines, which `replay` and `import_run` read.
@@ -328,7 +356,8 @@ class Run(ShownRun, Generic[AnswerT]):
         usage = Usage._from_core(self._core.total_usage)
         if not self._children:
             return usage
-        ended = {f"{self.id}.{one.id}" for one in self.tickets if one.status == "COMPLETED"}
+        rows = self._core.tickets()
+        ended = {f"{self.id}.{row.id}" for row in rows if row.status == "COMPLETED"}
         for child in self._children:
             if child.id not in ended:
                 usage += child.total_usage
@@ -421,7 +450,7 @@ class Run(ShownRun, Generic[AnswerT]):
 
     def _replace_core(self, core: _core.Run) -> None:
         """Continue with the same run as its store has it now."""
-        self._core, self._message_cache = core, None
+        self._core, self._message_cache, self._log_cache = core, None, None
 
     def _inject(self, decide: Decision) -> None:
         """Pass a decision to the driver of the run; without a driver, append it to the log."""

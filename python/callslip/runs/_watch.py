@@ -17,6 +17,7 @@ from callslip.runs._elsewhere import goes_on
 from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
 from callslip.runs._followers import follow
+from callslip.runs._log_cache import check_seq
 
 if TYPE_CHECKING:
     from callslip._core import Ending
@@ -48,7 +49,9 @@ class RunWatch:
 
     def __init__(self, run: Run, *, after: int | None, children: bool) -> None:
         check_flag("children", children)
-        position = 0 if after is None else _position(run, after)
+        if after is not None:
+            check_seq("after", after, run._core.event_count)
+        position = 0 if after is None else after + 1
         self._run = run
         self._children = children
         self._feed = feed_of(run)
@@ -227,15 +230,3 @@ def has_ended(run: Run, store: TicketStore) -> bool:
         return False
     shared = store._shared
     return shared is None or not shared.has_more(run.id, run._core.event_count)
-
-
-def _position(run: Run, after: int) -> int:
-    if isinstance(after, bool) or not isinstance(after, int):
-        raise UsageError(f"expected after= as the seq of an event: got {after!r}; pass event.seq")
-    count = run._core.event_count
-    if not -1 <= after < count:
-        raise UsageError(
-            f"expected after= as the seq of an event of this log, which has {count}: got {after}; "
-            "pass event.seq of one, or leave it out"
-        )
-    return after + 1

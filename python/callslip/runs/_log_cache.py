@@ -1,0 +1,58 @@
+"""The events of a run: each is read once from the log of the core."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from callslip.errors import UsageError
+from callslip.events import Event, read_event
+
+if TYPE_CHECKING:
+    from callslip import _core
+
+__all__ = ["LogCache", "check_seq"]
+
+
+class LogCache:
+    """The log of a run as events. Any thread may read it, beside the driver.
+
+    Args:
+        core: The run.
+        run_id: Its id.
+    """
+
+    __slots__ = ("_core", "_events", "_lock", "_run_id")
+
+    def __init__(self, core: _core.Run, run_id: str) -> None:
+        self._core = core
+        self._run_id = run_id
+        self._lock = threading.Lock()
+        self._events: list[Event] = []
+
+    def events(self, after: int = -1, before: int | None = None) -> list[Event]:
+        """Return the events between two positions, neither of them included."""
+        with self._lock:
+            known = self._events
+            if not known or known[-1].seq + 1 < self._core.event_count:
+                records = self._core.records(known[-1].seq + 1 if known else 0)
+                known += [read_event(text, self._run_id) for text in records]
+            # The log of a compacted run begins later.
+            first = known[0].seq if known else 0
+            end = None if before is None else max(0, before - first)
+            return known[max(0, after + 1 - first) : end]
+
+
+def check_seq(name: str, seq: int, count: int) -> None:
+    """Check a position in a log of so many events: -1 is before the first.
+
+    Raises:
+        UsageError: It is no number, or not in the log.
+    """
+    if isinstance(seq, bool) or not isinstance(seq, int):
+        raise UsageError(f"expected {name}= as the seq of an event: got {seq!r}; pass event.seq")
+    if not -1 <= seq < count:
+        raise UsageError(
+            f"expected {name}= as the seq of an event of this log, which has {count}: got {seq}; "
+            "pass event.seq of one, or leave it out"
+        )
