@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import logging
+import os
 import re
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 from callslip.cli._files import check_url, present_store
@@ -18,6 +23,10 @@ from callslip.fleet._retention import archive_and_prune
 from callslip.store import TicketStore
 
 __all__ = ["run"]
+
+_NAME = "callslip-work"
+_PATIENCE = 0.5
+"""Seconds in which threads that have nothing to do any more end."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -51,9 +60,41 @@ def _work(options: argparse.Namespace) -> None:
     )
     queues = options.queue or ["default"]
     print_text(f"working on {', '.join(queues)}: Ctrl-C or SIGTERM to leave", sys.stderr)
-    asyncio.run(
-        fleet.work(queues=queues, slots=options.slots, grace=options.grace, new=not options.no_new)
-    )
+    threads = _Threads(thread_name_prefix=_NAME)
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_default_executor(threads)
+        await fleet.work(
+            queues=queues, slots=options.slots, grace=options.grace, new=not options.no_new
+        )
+
+    try:
+        asyncio.run(work())
+    except KeyboardInterrupt:
+        _leave_threads(130)
+        raise
+    _leave_threads(0)
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads for `asyncio.to_thread` that asyncio does not wait for when it ends."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+
+
+def _leave_threads(code: int) -> None:
+    """End the process if a tool still occupies a thread: Python itself would wait for it.
+
+    The runs are left by now, and other workers go on with them.
+    """
+    until = time.monotonic() + _PATIENCE
+    while any(thread.name.startswith(_NAME) for thread in threading.enumerate()):
+        if time.monotonic() >= until:
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            os._exit(code)
+        time.sleep(0.01)
 
 
 def _fleet(name: str) -> Fleet:
