@@ -51,7 +51,7 @@ class WorkerStatus:
         slots: Runs that it drives at once, at most.
         busy: Runs that it drives.
         lost: Runs that others have taken over from it.
-        refused: Runs that it gave back, because it has no agent for them.
+        refused: Runs that it gave back, because none of its agents can go on with them.
         seen: Seconds since this report.
     """
 

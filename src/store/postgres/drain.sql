@@ -69,15 +69,19 @@ RETURNS text LANGUAGE sql STABLE AS $$
         source, condition, locking)
 $$;
 
--- Leases messages: for a worker that takes no new runs those of begun runs that it can drive, with the calls and the child
--- runs that those wait for. What it leaves alone it does not touch: neither does it lease it for a moment, nor give it back.
+-- Leases messages of runs that this worker can drive; where it takes no new ones, of begun runs, with the calls and the
+-- child runs that those wait for. What it leaves alone it does not touch: neither does it lease it for a moment, nor give
+-- it back. Other workers would wait for that.
 CREATE OR REPLACE FUNCTION callslip.read_heads(
     from_queue text, lease double precision, slots integer, known text[], refused text[], begun_only boolean)
 RETURNS TABLE (msg_id bigint, id text) LANGUAGE plpgsql AS $$
 DECLARE
     queue_table text := 'q_callslip_' || from_queue;
-    source text := format('pgmq.%I AS q', queue_table);
-    condition text := '';
+    -- Each run is looked up by its id, however many there are: that keeps the order of the messages.
+    source text := format('pgmq.%I AS q LEFT JOIN LATERAL (SELECT * FROM callslip.run WHERE id = q.message ->> ''run''
+        OFFSET 0) AS run ON true', queue_table);
+    condition text := 'AND coalesce(run.known_as, run.agent) = ANY ($4)
+        AND NOT (run.next > 0 AND (run.agent || '' '' || coalesce(run.shape, '''')) = ANY ($5))';
     heads text;
     has_tenants boolean;
     tenants text[];
@@ -87,10 +91,10 @@ DECLARE
     head record;
 BEGIN
     IF begun_only THEN
-        source := source || ' JOIN callslip.run ON run.id = q.message ->> ''run'' AND run.msg = q.msg_id';
-        condition := 'AND (run.next > 0 OR run.tells_parent) AND NOT run.is_later
-            AND coalesce(run.known_as, run.agent) = ANY ($4)
-            AND NOT (run.agent || '' '' || coalesce(run.shape, '''')) = ANY ($5)';
+        condition := condition || ' AND (run.next > 0 OR run.tells_parent) AND run.msg = q.msg_id AND NOT run.is_later';
+    ELSE
+        -- The message of no run any more is taken too: it goes.
+        condition := format('AND (run.msg IS DISTINCT FROM q.msg_id OR run.is_later OR (true %s))', condition);
     END IF;
     EXECUTE format('SELECT EXISTS (SELECT FROM pgmq.%I WHERE starts_with(headers ->> ''x-pgmq-group'', ''/''))',
         queue_table) INTO has_tenants;

@@ -121,3 +121,16 @@ async def test_a_run_that_waits_for_a_worker_is_not_said_to_be_missing(web):
     agent = clerk().replace(store=web)
     with pytest.raises(StoreError, match=f"run {run_id} waits for a worker, which begins it"):
         await agent.resume(run_id)
+
+
+async def test_runs_of_other_agents_are_not_touched(web, database):
+    """Not even for a moment: a run that is given back waits for ten seconds."""
+    others = [await Fleet(web).submit("other", "go") for _ in range(40)]
+    async with working(database, Agent(turns(finish("mine")), name="mine"), slots=2) as fleet:
+        mine = await fleet.submit("mine", "go")
+        assert (await fleet.result(mine, timeout=LONG)).value == "mine"
+        assert web.query("SELECT count(*) FROM pgmq.q_callslip_later")[0]["count"] == 0
+        async with working(database, Agent(turns(finish("other")), name="other")) as second:
+            for run in others:
+                assert (await second.result(run, timeout=LONG)).value == "other"
+            assert web.query("SELECT count(*) FROM pgmq.q_callslip_later")[0]["count"] == 0
