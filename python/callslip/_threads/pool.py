@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from callslip.models._reply import ReplyStream
 
 __all__ = [
+    "OWN_WORKERS",
     "WORKERS",
     "Result",
     "close_soon",
@@ -48,7 +49,7 @@ T = TypeVar("T")
 WORKERS = 32
 """The largest number of threads for tools and models."""
 
-_OWN_WORKERS = 16
+OWN_WORKERS = 16
 """The same for the runtime's own work."""
 
 _lock = threading.Lock()
@@ -154,7 +155,7 @@ def submit_own(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
     global _own_pool  # noqa: PLW0603
     with _lock:
         if _own_pool is None:
-            _own_pool = _Pool("callslip-own", _OWN_WORKERS)
+            _own_pool = _Pool("callslip-own", OWN_WORKERS)
         pool = _own_pool
     return pool.submit(partial(copy_context().run, Result.of, function, *args))
 

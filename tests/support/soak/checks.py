@@ -117,10 +117,10 @@ class Process:
         return found
 
 
-LARGEST = {"callslip": pool.WORKERS, "asyncio": 2 * 32}
+LARGEST = {"callslip": pool.WORKERS, "callslip-own": pool.OWN_WORKERS, "asyncio": 2 * 32}
 LOOPS = 2
 WAKER_FILES = 2
-KNOWN = frozenset({"MainThread", "callslip", "callslip-loop", "asyncio"})
+KNOWN = frozenset({"MainThread", "callslip", "callslip-own", "callslip-loop", "asyncio"})
 """`asyncio` is the pool that the standard library gives to `asyncio.to_thread`."""
 
 
