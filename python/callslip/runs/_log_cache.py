@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from callslip.errors import UsageError
 from callslip.events import Event, read_event
 
 if TYPE_CHECKING:
     from callslip import _core
+    from callslip.runs._messages import MessageCache
 
-__all__ = ["LogCache", "check_seq"]
+__all__ = ["LogCache", "Reads", "check_seq"]
 
 
 class LogCache:
@@ -30,7 +31,7 @@ class LogCache:
         self._lock = threading.Lock()
         self._events: list[Event] = []
 
-    def events(self, after: int = -1, before: int | None = None) -> list[Event]:
+    def between(self, after: int = -1, before: int | None = None) -> list[Event]:
         """Return the events between two positions, neither of them included."""
         with self._lock:
             known = self._events
@@ -41,6 +42,13 @@ class LogCache:
             first = known[0].seq if known else 0
             end = None if before is None else max(0, before - first)
             return known[max(0, after + 1 - first) : end]
+
+
+class Reads(NamedTuple):
+    """What was read of a run: each message and each event is read once."""
+
+    messages: MessageCache
+    events: LogCache
 
 
 def check_seq(name: str, seq: int, count: int) -> None:

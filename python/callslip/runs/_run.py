@@ -26,7 +26,7 @@ from callslip.runs._conversation import (
 )
 from callslip.runs._driver import Driver
 from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_cancelled_unstarted
-from callslip.runs._log_cache import LogCache, check_seq
+from callslip.runs._log_cache import LogCache, Reads, check_seq
 from callslip.runs._messages import MessageCache, Messages
 from callslip.runs._result import AnswerT, RunResult
 from callslip.runs._shown_run import ShownRun
@@ -75,10 +75,9 @@ class Run(ShownRun, Generic[AnswerT]):
         "_deps",
         "_driver",
         "_feed",
+        "_kept_reads",
         "_left",
         "_levels",
-        "_log_cache",
-        "_message_cache",
         "_raised",
         "_store",
         "id",
@@ -101,8 +100,7 @@ class Run(ShownRun, Generic[AnswerT]):
         self._core = core
         # For its tools. It is never written down.
         self._deps = deps
-        self._message_cache: MessageCache | None = None
-        self._log_cache: LogCache | None = None
+        self._kept_reads: Reads | None = None
         self._agent = agent
         self._store = store
         self._driver: Driver | None = None
@@ -123,9 +121,14 @@ class Run(ShownRun, Generic[AnswerT]):
         return self._messages_until(self._core.message_count)
 
     def _messages_until(self, count: int) -> Messages:
-        if self._message_cache is None:
-            self._message_cache = MessageCache(self._core)
-        return self._message_cache.until(count)
+        return self._reads.messages.until(count)
+
+    @property
+    def _reads(self) -> Reads:
+        """What was read of the log so far."""
+        if self._kept_reads is None:
+            self._kept_reads = Reads(MessageCache(self._core), LogCache(self._core, self.id))
+        return self._kept_reads
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -324,9 +327,7 @@ class Run(ShownRun, Generic[AnswerT]):
         for name, seq in (("after", after), ("before", before)):
             if seq is not None:
                 check_seq(name, seq, self._core.event_count)
-        if self._log_cache is None:
-            self._log_cache = LogCache(self._core, self.id)
-        return self._log_cache.events(-1 if after is None else after, before)
+        return self._reads.events.between(-1 if after is None else after, before)
 
     def export(self) -> str:
         """Return the log as JSON lines, which `replay` and `import_run` read.
@@ -450,7 +451,7 @@ class Run(ShownRun, Generic[AnswerT]):
 
     def _replace_core(self, core: _core.Run) -> None:
         """Continue with the same run as its store has it now."""
-        self._core, self._message_cache, self._log_cache = core, None, None
+        self._core, self._kept_reads = core, None
 
     def _inject(self, decide: Decision) -> None:
         """Pass a decision to the driver of the run; without a driver, append it to the log."""
