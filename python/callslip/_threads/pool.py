@@ -1,6 +1,6 @@
-"""The thread pool for sync tools and sync models, and the one private event loop of `run_sync`.
+"""The pools of threads, for tools and models and for the runtime, and the private event loop.
 
-Both are made on first use, and again in a forked child, where their threads do not exist. All
+Threads and loop are made on first use, and again in a forked child, where they do not exist. All
 threads are daemons: a function that never returns does not keep a program from ending.
 """
 
@@ -53,8 +53,6 @@ OWN_WORKERS = 16
 """The same for the runtime's own work."""
 
 _lock = threading.Lock()
-_pool: _Pool | None = None
-_own_pool: _Pool | None = None
 _loop: asyncio.AbstractEventLoop | None = None
 
 
@@ -106,9 +104,10 @@ class _Pool:
         self._lock = threading.Lock()
         self._count = 0
 
-    def submit(self, perform: Callable[[], Result[T]]) -> Future[Result[T]]:
+    def submit(self, function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
+        """Call a function in one of them, with the context variables of the caller."""
         future: Future[Result[T]] = Future()
-        self._todo.put((future, perform))
+        self._todo.put((future, partial(copy_context().run, Result.of, function, *args)))
         if not self._idle.acquire(blocking=False):
             try:
                 self._grow()
@@ -136,14 +135,13 @@ class _Pool:
             self._idle.release()
 
 
+_pool = _Pool("callslip", WORKERS)
+_own_pool = _Pool("callslip-own", OWN_WORKERS)
+
+
 def submit(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
     """Call a function in the pool, with the context variables of the caller."""
-    global _pool  # noqa: PLW0603
-    with _lock:
-        if _pool is None:
-            _pool = _Pool("callslip", WORKERS)
-        pool = _pool
-    return pool.submit(partial(copy_context().run, Result.of, function, *args))
+    return _pool.submit(function, *args)
 
 
 def submit_own(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
@@ -152,12 +150,7 @@ def submit_own(function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
     Tools and models can't occupy these threads. They can occupy those of asyncio, where a claim
     or a cancel would wait for them.
     """
-    global _own_pool  # noqa: PLW0603
-    with _lock:
-        if _own_pool is None:
-            _own_pool = _Pool("callslip-own", OWN_WORKERS)
-        pool = _own_pool
-    return pool.submit(partial(copy_context().run, Result.of, function, *args))
+    return _own_pool.submit(function, *args)
 
 
 def submit_inside(gate: Gate, function: Callable[..., T], /, *args: Any) -> Future[Result[T]]:
@@ -283,7 +276,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 def _reset() -> None:
     global _lock, _pool, _own_pool, _loop  # noqa: PLW0603
     _lock = threading.Lock()
-    _pool = _own_pool = None
+    _pool, _own_pool = _Pool("callslip", WORKERS), _Pool("callslip-own", OWN_WORKERS)
     _loop = None
 
 

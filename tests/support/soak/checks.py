@@ -112,9 +112,7 @@ class Process:
         wakers, base_wakers = self.objects["Waker"], base.objects["Waker"]
         if self.files - WAKER_FILES * wakers > base.files - WAKER_FILES * base_wakers:
             found.append(f"{self.files} files, {base.files} before")
-        # Each of the two pools is made when it is first used.
-        made = Counter(Waker=LOOPS, _OnLoop=LOOPS, _Pool=2)
-        more = self.objects - base.objects - made
+        more = self.objects - base.objects - Counter(Waker=LOOPS, _OnLoop=LOOPS)
         found += [f"{count} more objects {name}" for name, count in more.items()]
         return found
 
