@@ -5,7 +5,7 @@
 
 use crate::part::Content;
 use crate::run::{self, Command, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Spent, resume};
-use crate::store::{Claim, Hold, Log, LogError, Position, Store, StoreError, With};
+use crate::store::{Claim, Hold, Log, LogError, Position, RunKey, Store, StoreError, With};
 use crate::ticket::TicketId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -127,6 +127,14 @@ pub fn compact(store: &dyn Store, run_id: &str) -> Result<(), LiveError> {
     Ok(store.compact(run_id, snapshot)?)
 }
 
+/// Claims a run that has not begun, with its key if it has one.
+fn claim_new(store: &dyn Store, machine: &RunMachine, above: Option<&str>) -> Result<Claim, StoreError> {
+    let start = machine.origin();
+    let Some(key) = start.key.as_deref() else { return store.claim_new(machine.run_id(), above) };
+    let owner = start.owner.as_deref().map(str::to_owned);
+    store.claim_key(machine.run_id(), &RunKey { owner, agent: start.agent.clone(), key: key.to_owned() })
+}
+
 /// A run with its log and, if it is stored, its claim.
 #[derive(Debug)]
 pub struct LiveRun {
@@ -167,7 +175,7 @@ impl LiveRun {
     /// `UnderWay`: a run of this id is claimed.
     pub fn new(machine: RunMachine, store: Option<&Arc<dyn Store>>, above: Option<&str>) -> Result<Self, StoreError> {
         let claim =
-            |store: &Arc<dyn Store>| store.claim_new(machine.run_id(), above).map(|claim| Storage::new(store, claim));
+            |store: &Arc<dyn Store>| claim_new(&**store, &machine, above).map(|claim| Storage::new(store, claim));
         let storage = store.map(claim).transpose()?;
         Ok(Self { storage, source: store.cloned(), ..Self::of(machine, Log::default()) })
     }
@@ -305,6 +313,7 @@ impl LiveRun {
     /// Draws the limits that runs share from those of the run above.
     pub fn join(&mut self, above: &mut Self) {
         let account = above.machine.account();
+        self.machine.inherit(&above.machine);
         self.machine.join(above.machine.depth().saturating_add(1), &account);
     }
 

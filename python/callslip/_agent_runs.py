@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
+from callslip._options import check_known
 from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
+from callslip._runtime.known import Known
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop, is_in_loop, is_in_trio
 from callslip.errors import UsageError
 from callslip.limits import check_limits
@@ -48,11 +52,18 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
+        owner: str | None = None,
+        key: str | None = None,
     ) -> Run[AnswerT]: ...
 
     @overload
     def start(
-        self, *, run: str, say: Content | None = None, deps: object = None
+        self,
+        *,
+        run: str,
+        say: Content | None = None,
+        deps: object = None,
+        key: str | None = None,
     ) -> Run[AnswerT]: ...
 
     def start(
@@ -64,6 +75,8 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
+        owner: str | None = None,
+        key: str | None = None,
     ) -> Run[AnswerT]:
         """Start a run in a task of its own, and return it at once.
 
@@ -80,8 +93,13 @@ class AgentRuns(Generic[AnswerT]):
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
+            owner: As for `run`.
+            key: As for `run`; if there is a run with this key, it is returned, and continues if it
+                has not finished. With `run=`, the key of the message: a message with a key that the
+                run has is not added again.
 
         Raises:
+            KeyTaken: As for `run`.
             UsageError: No event loop is running, an argument is of a wrong type, or this was called
                 inside a tool; or as for `resume`.
             StoreError: The run cannot be written down; or as for `resume`.
@@ -94,18 +112,53 @@ class AgentRuns(Generic[AnswerT]):
                 "start inside an async function"
             )
         not_in_a_tool("start", "run")
-        if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
-            return self._start_kept(cast("str", run), say, deps)
-        session = new_session(
-            self._agent, cast("Content", task), deps=deps, limits=limits, messages=messages
+        known = Known(check_known("owner", owner), check_known("key", key))
+        has_options = limits is not None or bool(messages) or owner is not None
+        if _check_start(task, run, say, has_options=has_options):
+            if key is not None and say is None:
+                raise UsageError("expected key= of a task, or of say=…: got neither")
+            return self._start_kept(cast("str", run), say, deps, key)
+        content = cast("Content", task)
+        opened = partial(
+            new_session,
+            self._agent,
+            content,
+            deps=deps,
+            limits=limits,
+            messages=messages,
+            known=known,
         )
-        start_task(session)
-        return session.run
+        begun = opened() if key is None else begin_on_loop(self._agent, content, known, opened)
+        if isinstance(begun, Run):
+            return self._continued(begun, deps)
+        start_task(begun)
+        return begun.run
 
-    def _start_kept(self, run_id: str, message: Content | None, deps: object) -> Run[AnswerT]:
+    def _continued(self, run: Run[Any], deps: object) -> Run[AnswerT]:
+        """Return a run that was begun before, and continue it if nobody works on it."""
+        if run._driver is not None or run.finished or not run._core.event_count:
+            return run
+        return self._start_kept(run.id, None, deps)
+
+    async def _join(self, run: Run[Any], deps: object) -> RunResult[AnswerT]:
+        """Wait for the result of a run that was begun before."""
+        result = await self._continued(run, deps)
+        return result_for(self._agent, result.run)
+
+    def _join_sync(self, run: Run[Any], deps: object) -> RunResult[AnswerT]:
+        """Wait in this thread for the result of a run that was begun before."""
+        if run._driver is None and not run.finished and run._core.event_count:
+            return self.resume_sync(run.id, deps=deps)
+        if not run.finished:
+            run = pool.submit_own(wait_sync, run).result().get()
+        return result_for(self._agent, run)
+
+    def _start_kept(
+        self, run_id: str, message: Content | None, deps: object, key: str | None = None
+    ) -> Run[AnswerT]:
         """Start a run of the store, or send the message to the run that is in progress."""
         store = self._agent._in_effect()._required_store()
-        said = None if message is None else check_message(message)
+        said = None if message is None else check_message(message, key)
         under_way = run_under_way(run_id)
         if under_way is not None and under_way._is_in_store(store):
             if said is None:
@@ -134,6 +187,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        owner: str | None = None,
     ) -> RunStream[AnswerT]: ...
 
     @overload
@@ -158,6 +212,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        owner: str | None = None,
     ) -> RunStream[AnswerT]:
         """Run a task and stream its events.
 
@@ -168,6 +223,7 @@ class AgentRuns(Generic[AnswerT]):
 
         Args:
             task: As for `start`.
+            owner: As for `run`.
             run: As for `start`. The earlier events of the run are not streamed.
             say: As for `start`.
             children: Whether the events of child runs are streamed too, without deltas; see
@@ -185,7 +241,9 @@ class AgentRuns(Generic[AnswerT]):
         """
         from callslip._runtime.stream import RunStream
 
-        if _check_start(task, run, say, has_options=limits is not None or bool(messages)):
+        known = Known(check_known("owner", owner))
+        has_options = limits is not None or bool(messages) or owner is not None
+        if _check_start(task, run, say, has_options=has_options):
             said, run_id = None if say is None else check_message(say), cast("str", run)
             read = partial(said_session, self._agent, run_id, said, deps, approve=approve)
             return RunStream(
@@ -198,6 +256,7 @@ class AgentRuns(Generic[AnswerT]):
             limits=limits,
             messages=messages,
             approve=approve,
+            known=known,
         )
         return RunStream(session, children=children)
 
@@ -211,6 +270,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        owner: str | None = None,
     ) -> SyncStream[AnswerT]: ...
 
     @overload
@@ -380,9 +440,7 @@ def _check_start(
     if task is not None:
         raise UsageError("expected a task or run=…: got both; pass a message to a run as say=…")
     if has_options:
-        raise UsageError(
-            "the run keeps its limits and messages: pass limits and messages to a task"
-        )
+        raise UsageError("the run keeps its limits, messages and owner: pass them to a task")
     if not isinstance(run, str):
         raise UsageError(f"expected run= as the id of a run: got {type(run).__name__}")
     if say is not None:

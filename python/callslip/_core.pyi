@@ -124,6 +124,14 @@ class RunRow:
         """The name of the agent that works on it."""
 
     @property
+    def owner(self) -> str | None:
+        """Whose data it is; `None` for nobody's."""
+
+    @property
+    def key(self) -> str | None:
+        """By what its caller knows it; `None` without a key."""
+
+    @property
     def protocol(self) -> Literal["ticket", "chatty", "react"]:
         """The protocol of its replies."""
 
@@ -1047,11 +1055,13 @@ class Store:
     def waker(self) -> Waker: ...
     def is_claimed(self, run_id: str) -> bool: ...
     def has(self, run_id: str) -> bool: ...
+    def run_with(self, owner: str | None, agent: str, key: str) -> str | None: ...
     def runs(
         self,
         *,
         status: str | None,
         agent: str | None,
+        owner: str | None,
         parent: str | None,
         since: float | None,
         until: float | None,
@@ -1063,6 +1073,7 @@ class Store:
         status: str | None,
         kind: str | None,
         run: str | None,
+        owner: str | None,
         parent: str | None,
         parked: bool | None,
         since: float | None,
@@ -1101,6 +1112,7 @@ class SharedRuns:
         task: str,
         queue: str,
         tenant: str | None,
+        owner: str | None,
         key: str | None,
         limit: int | None,
         delay: float,
@@ -1228,6 +1240,9 @@ class RunView:
     @property
     def has_parts(self) -> bool: ...
     def ticket_list(self) -> str: ...
+    @property
+    def owner(self) -> str | None: ...
+    def has_task(self, text: str, parts: list[Part]) -> bool: ...
     def tickets(self) -> list[TicketRow]: ...
     @property
     def ticket_count(self) -> int: ...
@@ -1261,6 +1276,8 @@ class Run(RunView):
         *,
         run_id: str,
         agent: str,
+        owner: str | None = None,
+        key: str | None = None,
         parent: tuple[str, int] | None = None,
         above: RunView | None = None,
         store: Store | None = None,
@@ -1287,7 +1304,9 @@ class Run(RunView):
     def release(self) -> None: ...
     def claim(self, store: Store) -> None: ...
     def attend(self) -> None: ...
-    def send(self, text: str, now: float, parts: list[Part] = ...) -> list[Command]: ...
+    def send(
+        self, text: str, now: float, parts: list[Part] = ..., key: str | None = None
+    ) -> list[Command]: ...
     def approve(
         self, ticket: int, now: float, arguments: str | None = None, by: str | None = None
     ) -> list[Command]: ...

@@ -15,6 +15,7 @@ __all__ = [
     "check_dict_of_texts",
     "check_filter",
     "check_flag",
+    "check_known",
     "check_new_file",
     "check_number",
     "check_one_of",
@@ -32,6 +33,9 @@ __all__ = [
 
 _LONGEST = 200
 """Characters of a value in an error."""
+
+_LONGEST_NAME = 200
+"""Characters of the name of an owner, or of a key."""
 
 
 def shown(value: object) -> str:
@@ -180,6 +184,23 @@ def check_new_file(name: str, path: Any) -> None:
             f"expected {name} in a folder that exists: got {given}; create the folder {folder}, or "
             "pass another path"
         )
+
+
+def check_known(what: str, name: str | None) -> str | None:
+    """Return the name of an owner or a key: text of 1 to 200 characters.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if name is None:
+        return None
+    check_text(what, name)
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        raise UsageError(
+            f"expected {what} of 1 to {_LONGEST_NAME} characters: got {len(name)}; pass None for "
+            "none, or a hash of a longer one"
+        )
+    return name
 
 
 def check_text(what: str, text: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
@@ -31,8 +31,10 @@ from callslip._agent_runs import AgentRuns
 from callslip._agent_tool import AgentTool
 from callslip._answers import AnswerCheck, Answers
 from callslip._instructions import Instructions
-from callslip._options import check_flag, check_one_of, check_text
+from callslip._options import check_flag, check_known, check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.keyed import begin_on_loop, begin_sync
+from callslip._runtime.known import Known
 from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
@@ -250,6 +252,8 @@ class Agent(AgentRuns[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        owner: str | None = None,
+        key: str | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, on the caller's event loop.
 
@@ -265,10 +269,16 @@ class Agent(AgentRuns[AnswerT]):
             approve: Decides on calls that are awaiting approval, of this run and its child runs: a
                 function of a `Ticket`, such as `at_terminal`, that returns an `ApprovalDecision`.
                 A sync function is called in a thread, for one call at a time.
+            owner: Whose data the run is: text of 1 to 200 characters, which never changes. Child
+                runs have the same. The model is not shown it. Default: nobody's.
+            key: What you call the run, such as the id of a request: text of 1 to 200 characters. In
+                a store, the same key of the same owner and agent gives the same run: if there is
+                one, no other begins, and this returns its result.
 
         Raises:
             UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
-                approval, and nothing can approve its calls.
+                approval, and nothing can approve its calls; or `key` is passed without a store.
+            KeyTaken: The run with this key has another task.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
@@ -280,10 +290,22 @@ class Agent(AgentRuns[AnswerT]):
 
         check_loop()
         check_approvals(self, approve)
+        known = Known(check_known("owner", owner), check_known("key", key))
+        opened = partial(
+            new_session,
+            self,
+            task,
+            deps=deps,
+            limits=limits,
+            messages=messages,
+            approve=approve,
+            known=known,
+        )
+        begun = opened() if key is None else begin_on_loop(self, task, known, opened)
+        if isinstance(begun, Run):
+            return await self._join(begun, deps)
         # Not by `drive_async`: every coroutine in between costs time at every await.
-        with new_session(
-            self, task, deps=deps, limits=limits, messages=messages, approve=approve
-        ) as session:
+        with begun as session:
             await drive(session)
             return session.result()
 
@@ -295,6 +317,8 @@ class Agent(AgentRuns[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        owner: str | None = None,
+        key: str | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
 
@@ -308,10 +332,19 @@ class Agent(AgentRuns[AnswerT]):
         """
         not_in_a_tool("run_sync", "run")
         check_approvals(self, approve)
-        session = new_session(
-            self, task, deps=deps, limits=limits, messages=messages, approve=approve
+        known = Known(check_known("owner", owner), check_known("key", key))
+        opened = partial(
+            new_session,
+            self,
+            task,
+            deps=deps,
+            limits=limits,
+            messages=messages,
+            approve=approve,
+            known=known,
         )
-        return drive_sync(session)
+        begun = opened() if key is None else begin_sync(self, task, known, opened)
+        return self._join_sync(begun, deps) if isinstance(begun, Run) else drive_sync(begun)
 
     def as_tool(
         self,

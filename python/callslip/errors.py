@@ -19,6 +19,7 @@ __all__ = [
     "ContextFull",
     "InterpreterMissing",
     "IsolationUnavailable",
+    "KeyTaken",
     "LimitExceeded",
     "ModelError",
     "ModelRefused",
@@ -59,6 +60,13 @@ class UsageError(CallslipError, ValueError):
     run: Run | None = None
     # Task groups raise exceptions again without their cause.
     _cause: BaseException | None = None
+
+
+class KeyTaken(UsageError):
+    """A run with this key has another task. `run` is that run.
+
+    A key is unique among the runs of one owner and one agent.
+    """
 
 
 class TemplateError(CallslipError):

@@ -244,10 +244,12 @@ class Said(NamedTuple):
     Attributes:
         text: The text, with a mark in the place of each part.
         parts: The parts, each with its mark.
+        key: By what the sender knows a message.
     """
 
     text: str
     parts: list[_core.Part]
+    key: str | None = None
 
 
 def read_content(what: str, content: Content) -> Said:

@@ -6,38 +6,32 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
 from callslip._exports import export_lines
 from callslip._options import (
-    check_filter,
-    check_flag,
-    check_one_of,
     check_place,
     check_run_id,
     check_seconds,
-    check_text,
     check_whole,
     is_url,
 )
+from callslip._store_reads import StoreReads
 from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
-from callslip.runs import Run, Ticket, TicketKind, TicketStatus
+from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import tell_deleted
 from callslip.runs._result import RunStatus
-from callslip.runs._run import run_under_way
-from callslip.runs._stored import StoredRun, StoredRuns, stored_run
-from callslip.runs._view_imports import import_views
-from callslip.runs._watch import RunWatch
+from callslip.runs._stored import StoredRun, StoredRuns
 
 __all__ = ["Durability", "RunStatus", "StoredRun", "StoredRuns", "TicketStore", "replay"]
 
@@ -73,7 +67,7 @@ def _leave_all() -> None:
 after_in_child(_leave_all)
 
 
-class TicketStore:
+class TicketStore(StoreReads):
     """Runs and their tickets, in an SQLite file, in a PostgreSQL database or in memory.
 
     One process writes to a file; others may read it, with any SQLite client. In the process that
@@ -162,184 +156,6 @@ class TicketStore:
     @property
     def _is_kept(self) -> bool:
         return self.path is not None or self._url is not None
-
-    def runs(
-        self,
-        *,
-        status: RunStatus | None = None,
-        agent: str | None = None,
-        parent: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int | None = None,
-    ) -> StoredRuns:
-        """List runs, the latest first.
-
-        Args:
-            status: `"running"` or `"finished"`; default both.
-            agent: The name of their agent; default any.
-            parent: The id of their parent run; default any, or none.
-            since: Runs that were started at this time or later, in Unix seconds.
-            until: Runs that were started before this time, in Unix seconds.
-            limit: The largest number of runs to list; default all.
-
-        Raises:
-            UsageError: `status` or `limit` is not valid.
-            StoreError: The store cannot be read.
-        """
-        if status is not None:
-            check_one_of("status", status, ("running", "finished"))
-        check_filter(
-            texts={"agent": agent, "parent": parent}, since=since, until=until, limit=limit
-        )
-        rows = self._native.runs(
-            status=status, agent=agent, parent=parent, since=since, until=until, limit=limit
-        )
-        return StoredRuns(stored_run(row) for row in rows)
-
-    def tickets(
-        self,
-        *,
-        status: TicketStatus | None = None,
-        kind: TicketKind | None = None,
-        run: str | None = None,
-        parent: str | None = None,
-        awaiting_approval: bool | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int | None = None,
-    ) -> list[Ticket]:
-        """List tickets with their whole results, the latest first.
-
-        Args:
-            status: `"IN_PROGRESS"` or `"COMPLETED"`; default both.
-            kind: `"tool_call"` or `"task"`; default both.
-            run: The id of their run; default any.
-            parent: The id of the parent of their run; default any, or none.
-            awaiting_approval: Whether they are awaiting approval; default both.
-            since: Tickets that were opened at this time or later, in Unix seconds.
-            until: Tickets that were opened before this time, in Unix seconds.
-            limit: The largest number of tickets to list; default all.
-
-        Raises:
-            UsageError: `status` or `limit` is not valid.
-            StoreError: The store cannot be read.
-        """
-        if status is not None:
-            check_one_of("status", status, ("IN_PROGRESS", "COMPLETED"))
-        if kind is not None:
-            check_one_of("kind", kind, ("tool_call", "task"))
-        if awaiting_approval is not None:
-            check_flag("awaiting_approval", awaiting_approval)
-        check_filter(texts={"run": run, "parent": parent}, since=since, until=until, limit=limit)
-        rows = self._native.tickets(
-            status=status,
-            kind=kind,
-            run=run,
-            parent=parent,
-            parked=awaiting_approval,
-            since=since,
-            until=until,
-            limit=limit,
-        )
-        return [Ticket.from_row(row) for row in rows]
-
-    def run(self, run_id: str) -> Run:
-        """Return a run of the store, with its messages, tickets and log.
-
-        If this process works on the run, the same `Run` object is returned. If no driver works on
-        it, messages and decisions are written down for `Agent.resume`. In a database, another
-        process may work on the run: the object is as the run was when it was read, and messages and
-        decisions reach the driver there. A run that waits for a worker has no events yet.
-
-        Args:
-            run_id: The id of the run.
-
-        Raises:
-            StoreError: There is no such run, or it cannot be read.
-        """
-        check_run_id(run_id)
-        run = run_under_way(run_id)
-        if run is not None and run._is_in_store(self):
-            return run
-        core = _core.Run.load(self._native, run_id)
-        return Run(core, run_id, core.task, store=self)
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        since: float | None = None,
-        limit: int = 100,
-        **options: Any,
-    ) -> str:
-        """Return runs as one HTML file, each folded under its row, the latest first.
-
-        Child runs are shown within the run above them.
-
-        Args:
-            path: The file to write the page to, as UTF-8.
-            since: Runs that were started at this time or later, in Unix seconds.
-            limit: The largest number of runs. The page tells how many more there are.
-            options: `images`, `texts`, `open` and `redact`, as for `callslip.look.to_html`.
-
-        Raises:
-            UsageError: An option has a wrong value.
-            StoreError: The store cannot be read.
-            OSError: The file cannot be written.
-        """
-        check_whole("limit", limit)
-        runs = [run.run_id for run in self.runs(since=since) if run.parent_run is None]
-        traces = [self.run(run_id).trace() for run_id in runs[:limit]]
-        more = max(0, len(runs) - limit)
-        page: str = import_views().runs_to_html(traces, path, more=more, **options)
-        return page
-
-    def watch(self, run_id: str, *, after: int | None = None, children: bool = False) -> RunWatch:
-        """Watch a run of the store: first the events of its log, then those that happen.
-
-        As `Run.watch`. If no driver works on the run, the iteration waits until one does in this
-        process, after `Agent.resume` or `Agent.start(run=…)`, and yields decisions meanwhile. In a
-        database, it yields the events that any process writes, without the deltas of replies. This
-        call reads the database: in async code, use `await asyncio.to_thread(store.watch, run_id)`.
-
-        Args:
-            run_id: The id of the run.
-            after: The `seq` of the last event that is known already. Default: from the beginning.
-            children: As for `Run.watch`.
-
-        Raises:
-            UsageError: The log has no event `after`.
-            StoreError: There is no such run, or it cannot be read.
-        """
-        return self.run(run_id).watch(after=after, children=children)
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Return the rows of an SQL query, which cannot change anything.
-
-        The views `runs`, `tickets` and `events` are made for queries.
-
-        Args:
-            sql: The query.
-            parameters: The values for its placeholders.
-
-        In a database they are in the schema `callslip`, and placeholders are `$1`, `$2` and so on.
-
-        Returns:
-            One dict for each row, by the names of the columns.
-
-        Raises:
-            UsageError: `parameters` is not a list, or one is not `None`, a number, text or bytes.
-            StoreError: The query is refused, or this store is in memory.
-        """
-        check_text("sql", sql)
-        if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
-            raise UsageError(
-                "expected parameters as a list of values, in the order of the placeholders: got "
-                f"{parameters!r}"
-            )
-        names, rows = self._native.query(sql, list(parameters))
-        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def import_run(self, log: str | os.PathLike[str] | Iterable[str]) -> str:
         """Import an exported run, under its own id.

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 /// The exceptions of the package, which are defined in Python.
 mod exceptions {
+    pyo3::import_exception!(callslip.errors, KeyTaken);
     pyo3::import_exception!(callslip.errors, NoLease);
     pyo3::import_exception!(callslip.errors, ReplayError);
     pyo3::import_exception!(callslip.errors, StoreError);
@@ -87,6 +88,8 @@ impl From<CoreError> for PyErr {
             }
             CoreError::Live(LiveError::Store(StoreError::TakenOver { .. }))
             | CoreError::Store(StoreError::TakenOver { .. }) => exceptions::TakenOver::new_err(message),
+            CoreError::Live(LiveError::Store(StoreError::KeyTaken { .. }))
+            | CoreError::Store(StoreError::KeyTaken { .. }) => exceptions::KeyTaken::new_err(message),
             CoreError::Live(LiveError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }))
             | CoreError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }) => {
                 exceptions::NoLease::new_err(message)

@@ -134,6 +134,8 @@ impl PyTicketRow {
 pub(super) struct PyRunRow {
     run_id: String,
     agent: String,
+    owner: Option<String>,
+    key: Option<String>,
     protocol: String,
     task: String,
     parent_run: Option<String>,
@@ -157,6 +159,8 @@ impl From<RunRow> for PyRunRow {
         Self {
             run_id: row.run_id,
             agent: row.agent,
+            owner: row.owner,
+            key: row.key,
             protocol: row.protocol,
             task: row.task,
             parent_run,

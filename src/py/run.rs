@@ -62,13 +62,15 @@ impl PyRun {
     /// A run that has not begun: with its parent run and the ticket of the call there, and the run above whose limits it
     /// draws from; with its own limits as JSON text, and role and content of each message of an earlier conversation.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, parent = None, above = None, store = None, limits = None, messages = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, parent = None, above = None, store = None, limits = None, messages = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
         py: Python<'_>,
         setup: &PySetup,
         run_id: String,
         agent: String,
+        owner: Option<&str>,
+        key: Option<&str>,
         parent: Option<(String, u32)>,
         above: Option<&PyRunView>,
         store: Option<&PyStore>,
@@ -77,7 +79,7 @@ impl PyRun {
     ) -> CoreResult<PyClassInitializer<Self>> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
-        let mut machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        let mut machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup)).owned(owner, key);
         if let Some(limits) = limits {
             machine = machine.limited(super::setup::limits(limits)?);
         }
@@ -90,7 +92,11 @@ impl PyRun {
         }
         let mut above = above.map(PyRunView::lock).transpose()?;
         let run_above = above.as_ref().map(|above| above.machine().run_id());
-        let mut run = LiveRun::new(machine, store, run_above)?;
+        // The store is asked about a key.
+        let mut run = match key {
+            Some(_) => py.detach(|| LiveRun::new(machine, store, None))?,
+            None => LiveRun::new(machine, store, run_above)?,
+        };
         run.hold(contents);
         if let Some(above) = &mut above {
             run.join(above);
@@ -227,12 +233,18 @@ impl PyRun {
     }
 
     /// Adds a message of the user, with marks for its parts. Raises `UsageError` if the run has not begun.
-    #[pyo3(signature = (text, now, parts = Vec::new()))]
+    #[pyo3(signature = (text, now, parts = Vec::new(), key = None))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn send(slf: &Bound<'_, Self>, text: &str, now: f64, parts: Vec<PyPart>) -> CoreResult<Vec<PyCommand>> {
+    fn send(
+        slf: &Bound<'_, Self>,
+        text: &str,
+        now: f64,
+        parts: Vec<PyPart>,
+        key: Option<&str>,
+    ) -> CoreResult<Vec<PyCommand>> {
         view(slf).lock()?.machine().check_begun()?;
         let (parts, contents) = split_all(slf.py(), &parts)?;
-        input_with(slf, now, contents, |machine| machine.send_with(text, &parts, now))
+        input_with(slf, now, contents, |machine| machine.send_with(text, &parts, key, now))
     }
 
     /// Approves a call, with other arguments if there are any, as JSON text. Raises `UsageError` if it does not await

@@ -2,7 +2,7 @@
 
 use super::error::{self, CoreResult};
 use super::lock::lock;
-use super::part::PyPart;
+use super::part::{PyPart, split_all};
 use super::protocol::{PyBounds, PyGrammar};
 use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
 use super::setup::{Grammars, Situation};
@@ -160,6 +160,18 @@ impl PyRunView {
     #[getter]
     fn task(&self) -> CoreResult<String> {
         Ok(self.lock()?.machine().task().to_owned())
+    }
+
+    /// Whose data it is.
+    #[getter]
+    fn owner(&self) -> CoreResult<Option<String>> {
+        Ok(self.lock()?.machine().origin().owner.as_deref().map(str::to_owned))
+    }
+
+    /// Whether this is its task, with marks for its parts.
+    fn has_task(&self, py: Python<'_>, text: &str, parts: Vec<PyPart>) -> CoreResult<bool> {
+        let (parts, _) = split_all(py, &parts)?;
+        Ok(self.lock()?.machine().has_task(text, &parts))
     }
 
     /// How many events its log has, those that were compacted among them.

@@ -55,7 +55,7 @@ impl PySharedRuns {
     }
 
     /// Gives workers a run. Returns its id, or that of the run with the same key; `None` where the queue is too long.
-    #[pyo3(signature = (*, run_id, agent, given, task, queue, tenant, key, limit, delay, backlog))]
+    #[pyo3(signature = (*, run_id, agent, given, task, queue, tenant, owner, key, limit, delay, backlog))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the run")]
     fn submit(
         &self,
@@ -66,12 +66,13 @@ impl PySharedRuns {
         task: String,
         queue: String,
         tenant: Option<String>,
+        owner: Option<String>,
         key: Option<String>,
         limit: Option<i32>,
         delay: f64,
         backlog: Option<i64>,
     ) -> CoreResult<Option<String>> {
-        let submit = Submit { run_id, agent, given, task, queue, tenant, key, limit, delay, backlog };
+        let submit = Submit { run_id, agent, given, task, queue, tenant, owner, key, limit, delay, backlog };
         Ok(py.detach(|| self.store.submit(&submit))?)
     }
 

@@ -7,7 +7,7 @@ use crate::run::{read_contents, read_log};
 use crate::signal::{self, Signal, Signalled};
 use crate::store::sqlite::SqlValue;
 use crate::store::{
-    Durability, MemoryStore, Position, PostgresStore, RunFilter, RunStatus, SqliteStore, Store, StoreError,
+    Durability, MemoryStore, Position, PostgresStore, RunFilter, RunKey, RunStatus, SqliteStore, Store, StoreError,
     TicketFilter, Wake,
 };
 use crate::ticket::{Status, TicketKind};
@@ -171,28 +171,41 @@ impl PyStore {
         Ok(py.detach(|| store.exists(run_id))?)
     }
 
+    /// The run that has a key, or is about to begin with it.
+    fn run_with(
+        &self,
+        py: Python<'_>,
+        owner: Option<String>,
+        agent: String,
+        key: String,
+    ) -> CoreResult<Option<String>> {
+        let store = self.open()?;
+        Ok(py.detach(|| store.run_with(&RunKey { owner, agent, key }))?)
+    }
+
     /// Runs, the latest first.
-    #[pyo3(signature = (*, status, agent, parent, since, until, limit))]
+    #[pyo3(signature = (*, status, agent, owner, parent, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn runs(
         &self,
         py: Python<'_>,
         status: Option<&str>,
         agent: Option<String>,
+        owner: Option<String>,
         parent: Option<String>,
         since: Option<f64>,
         until: Option<f64>,
         limit: Option<usize>,
     ) -> CoreResult<Vec<PyRunRow>> {
         let status = status.map(|word| if word == "running" { RunStatus::Running } else { RunStatus::Finished });
-        let filter = RunFilter { status, agent, parent, since, until, limit };
+        let filter = RunFilter { status, agent, owner, parent, since, until, limit };
         let store = self.open()?;
         let rows = py.detach(|| store.runs(&filter))?;
         Ok(rows.into_iter().map(PyRunRow::from).collect())
     }
 
     /// Tickets, the latest first, with their whole results.
-    #[pyo3(signature = (*, status, kind, run, parent, parked, since, until, limit))]
+    #[pyo3(signature = (*, status, kind, run, owner, parent, parked, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn tickets(
         &self,
@@ -200,6 +213,7 @@ impl PyStore {
         status: Option<&str>,
         kind: Option<&str>,
         run: Option<String>,
+        owner: Option<String>,
         parent: Option<String>,
         parked: Option<bool>,
         since: Option<f64>,
@@ -212,7 +226,7 @@ impl PyStore {
                 .ok_or_else(|| error::value(format!("expected kind='tool_call' or 'task': got '{name}'")))
         };
         let kind = kind.map(known).transpose()?;
-        let filter = TicketFilter { run, status, kind, parent, parked, since, until, limit };
+        let filter = TicketFilter { run, status, kind, owner, parent, parked, since, until, limit };
         let store = self.open()?;
         let rows = py.detach(|| store.tickets(&filter))?;
         Ok(rows.into_iter().map(|row| PyTicketRow::of_store(store, row)).collect())

@@ -178,6 +178,12 @@ pub struct Start {
     pub run_id: String,
     /// The name of the agent that works on it.
     pub agent: String,
+    /// Whose data it is. The runs below it have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
+    /// By what its caller knows it, unique among the runs of this owner and agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Arc<str>>,
     /// The call of another run in which it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -345,6 +351,9 @@ pub enum Event {
         /// Images and files of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<Part>,
+        /// By what its sender knows it: a message with a key that the run has is not said again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Arc<str>>,
     },
     /// A call is to be made, or a task is to be given to another run.
     TicketOpened(Box<Opened>),

@@ -94,6 +94,8 @@ impl RunMachine {
             version: VERSION,
             run_id,
             agent,
+            owner: None,
+            key: None,
             parent,
             depth: 0,
             limits: None,
@@ -152,6 +154,23 @@ impl RunMachine {
         self
     }
 
+    /// Gives a run that has not begun its owner, and the key of its caller.
+    #[must_use]
+    pub fn owned(mut self, owner: Option<&str>, key: Option<&str>) -> Self {
+        (self.start.owner, self.start.key) = (owner.map(Arc::from), key.map(Arc::from));
+        self
+    }
+
+    /// Whether this is what the user asks for in it. The parts of a run that another process is to begin are not known.
+    pub fn has_task(&self, text: &str, parts: &[Part]) -> bool {
+        if self.state.messages.is_empty() {
+            return *self.start.task == *text;
+        }
+        let count = self.start.messages.iter().map(|message| message.parts.len()).sum();
+        let (text, parts) = user_parts(text, parts, count);
+        *self.start.task == *text && self.start.parts == parts
+    }
+
     /// Gives a run that has not begun instructions of its own, and the prompt that has them.
     pub fn instruct(&mut self, instructions: &str, prompt: &str) {
         if self.state.messages.is_empty() {
@@ -180,6 +199,13 @@ impl RunMachine {
     /// Names the model that is asked from now on.
     pub fn use_model(&mut self, model: ModelName) {
         self.model = model;
+    }
+
+    /// Gives a run that has not begun the owner of the run above it.
+    pub fn inherit(&mut self, above: &Self) {
+        if self.state.messages.is_empty() {
+            self.start.owner.clone_from(&above.start.owner);
+        }
     }
 
     /// Places the run below others: how many they are, and the account that it draws from.
@@ -294,7 +320,7 @@ impl RunMachine {
     /// Adds a message of the user. A run that has ended continues with it; a run in progress has it in its next
     /// message.
     pub fn send(&mut self, text: &str, now: f64) {
-        self.send_with(text, &[], now);
+        self.send_with(text, &[], None, now);
     }
 
     /// Takes what a request of a turn has led to, unless a message has ended it and begun the next one meanwhile.
@@ -302,14 +328,14 @@ impl RunMachine {
         if self.state.turn == turn { act(self) } else { T::default() }
     }
 
-    /// Adds a message of the user that has images or files.
-    pub fn send_with(&mut self, text: &str, parts: &[Part], now: f64) {
-        if self.state.messages.is_empty() {
+    /// Adds a message of the user that has images or files, or a key. One with a key that the run has is ignored.
+    pub fn send_with(&mut self, text: &str, parts: &[Part], key: Option<&str>, now: f64) {
+        if self.state.messages.is_empty() || key.is_some_and(|key| self.state.said_keys.contains(key)) {
             return;
         }
         let (text, parts) = user_parts(text, parts, self.state.user_parts as usize);
         let was_over = self.state.phase == Phase::Finished;
-        self.emit(Event::UserSaid { text: text.into(), parts }, now);
+        self.emit(Event::UserSaid { text: text.into(), parts, key: key.map(Arc::from) }, now);
         if was_over {
             (self.ended, self.attended) = (false, true);
             (self.asked, self.settled, self.checked) = (self.state.turn, self.state.turn, self.state.turn);

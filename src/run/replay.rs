@@ -126,7 +126,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }
-        Event::UserSaid { text, parts } => machine.send_with(text, parts, at),
+        Event::UserSaid { text, parts, key } => machine.send_with(text, parts, key.as_deref(), at),
         Event::Noted { note: Note::Resumed } => machine.resume(at),
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.model_failed(error, at),

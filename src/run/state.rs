@@ -139,6 +139,9 @@ pub struct RunState {
     /// Whether there is a message of the user that the model has not seen.
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
+    /// The keys of the messages of the user.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) said_keys: BTreeSet<String>,
     /// Images and files of the user that the model has not seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     said_parts: Vec<Part>,

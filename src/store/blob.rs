@@ -54,6 +54,10 @@ struct StartWithout<'a> {
     run_id: &'a str,
     agent: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a Parent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u32>,
@@ -84,6 +88,8 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             version,
             run_id,
             agent,
+            owner,
+            key,
             parent,
             depth,
             limits,
@@ -98,6 +104,8 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             version: *version,
             run_id,
             agent,
+            owner: owner.as_deref(),
+            key: key.as_deref(),
             parent: parent.as_ref(),
             depth: (*depth > 0).then_some(*depth),
             limits: limits.as_ref(),

@@ -1,7 +1,8 @@
 //! One driver a run: in this process by the claims here, and beyond it by what a store adds to them.
 
-use super::StoreError;
-use std::collections::HashSet;
+use super::{RunKey, StoreError};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     runs: Mutex<HashSet<Arc<str>>>,
+    /// The keys of new ones, which their stores may not have yet.
+    keys: Mutex<HashMap<RunKey, Arc<str>>>,
 }
 
 /// How well a claim holds beyond this process.
@@ -33,6 +36,7 @@ pub(super) trait Lease: fmt::Debug + Send + Sync {
 pub struct Claim {
     claims: Arc<Claims>,
     run_id: Arc<str>,
+    key: Option<RunKey>,
     lease: Option<Arc<dyn Lease>>,
 }
 
@@ -46,7 +50,27 @@ impl Claims {
         if !self.lock().insert(Arc::clone(&run_id)) {
             return Err(StoreError::UnderWay { run_id: run_id.to_string() });
         }
-        Ok(Claim { claims: Arc::clone(self), run_id, lease: None })
+        Ok(Claim { claims: Arc::clone(self), run_id, key: None, lease: None })
+    }
+
+    /// The same, with a key that no other run of these has.
+    pub(super) fn claim_key(self: &Arc<Self>, run_id: &str, key: &RunKey) -> Result<Claim, StoreError> {
+        let mut claim = self.claim(run_id)?;
+        match self.keys().entry(key.clone()) {
+            Entry::Occupied(other) => return Err(StoreError::KeyTaken { run_id: other.get().to_string() }),
+            Entry::Vacant(place) => place.insert(Arc::clone(&claim.run_id)),
+        };
+        claim.key = Some(key.clone());
+        Ok(claim)
+    }
+
+    /// The run of these that has a key.
+    pub(super) fn run_with(&self, key: &RunKey) -> Option<String> {
+        self.keys().get(key).map(|run_id| run_id.to_string())
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<RunKey, Arc<str>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has(&self, run_id: &str) -> bool {
@@ -83,6 +107,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            self.claims.keys().remove(key);
+        }
         self.claims.lock().remove(&self.run_id);
     }
 }

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The run is being driven.
     #[error("run {run_id} is in progress in this process: wait for its end, or call run.cancel()")]
     UnderWay { run_id: String },
+    /// Another run has the key.
+    #[error("run {run_id} has this key already: call store.run({run_id:?}), or use another key")]
+    KeyTaken { run_id: String },
     /// A record that is not the next one.
     #[error(
         "expected event {expected} of run {run_id}: got {got}: another driver has written to this run since it was loaded; load it again"

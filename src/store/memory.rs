@@ -3,9 +3,10 @@
 use super::claim::{Claim, Claims};
 use super::projection::{self, TicketChange};
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
-use super::{Log, LogError, Position, Store, StoreError, Wake, With};
+use super::{Log, LogError, Position, RunKey, Store, StoreError, Wake, With};
 use crate::run::Record;
 use crate::ticket::TicketId;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Contents {
     runs: HashMap<String, Run>,
+    keys: HashMap<RunKey, String>,
     position: u64,
     /// The number of the next run, so that runs that began at once have an order.
     next: u64,
@@ -100,7 +102,15 @@ impl Contents {
 
     fn remove(&mut self, run_ids: &HashSet<String>) -> usize {
         self.position += 1;
-        run_ids.iter().filter(|id| self.runs.remove(*id).is_some()).count()
+        let before = self.runs.len();
+        for removed in run_ids.iter().filter_map(|id| self.runs.remove(id)) {
+            if let Some(key) = RunKey::of(&removed.row)
+                && self.keys.get(&key) == Some(&removed.row.run_id)
+            {
+                self.keys.remove(&key);
+            }
+        }
+        before - self.runs.len()
     }
 
     fn open(&mut self) -> Result<&mut Self, StoreError> {
@@ -125,6 +135,19 @@ fn no_such_run(run_id: &str) -> StoreError {
 impl Store for MemoryStore {
     fn claim(&self, run_id: &str, _: Option<&str>) -> Result<Claim, StoreError> {
         self.claims.claim(run_id)
+    }
+
+    fn claim_key(&self, run_id: &str, key: &RunKey) -> Result<Claim, StoreError> {
+        let claim = self.claims.claim_key(run_id, key)?;
+        match self.lock().keys.get(key) {
+            Some(other) => Err(StoreError::KeyTaken { run_id: other.clone() }),
+            None => Ok(claim),
+        }
+    }
+
+    fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError> {
+        let claimed = self.claims.run_with(key);
+        Ok(claimed.or_else(|| self.lock().keys.get(key).cloned()))
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {
@@ -154,6 +177,15 @@ impl Store for MemoryStore {
         for record in &records {
             run.add(record, first);
             first = false;
+        }
+        if let Some(key) = RunKey::of(&run.row).filter(|_| is_new) {
+            match stored.keys.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(run_id.to_owned());
+                }
+                // It was imported.
+                Entry::Occupied(_) => run.row.key = None,
+            }
         }
         run.contents.extend(with.contents.into_iter().map(|content| (content.sha256, content.data)));
         stored.next += u64::from(is_new);
@@ -199,9 +231,8 @@ impl Store for MemoryStore {
         let stored = self.lock();
         let runs = stored.runs.values();
         let tickets = runs.flat_map(|run| run.tickets.values().map(move |ticket| (run, ticket)));
-        let parent = |run: &Run| run.row.parent.as_ref().map(|parent| parent.run_id.clone());
         let mut found: Vec<(u64, &TicketRow)> = tickets
-            .filter(|(run, ticket)| filter.admits(ticket, parent(run).as_deref()))
+            .filter(|(run, ticket)| filter.admits(ticket, &run.row))
             .map(|(run, ticket)| (run.number, ticket))
             .collect();
         found.sort_by(|a, b| {

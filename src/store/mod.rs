@@ -4,6 +4,7 @@ mod blob;
 mod claim;
 mod error;
 mod fence;
+mod key;
 mod log;
 mod memory;
 #[cfg(feature = "postgres")]
@@ -18,6 +19,7 @@ mod ticket_texts;
 use claim::Claims;
 pub use claim::{Claim, Hold};
 pub use error::StoreError;
+pub use key::RunKey;
 pub use log::{Log, LogError};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
@@ -84,6 +86,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn claim_new(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError> {
         self.claim(run_id, above)
     }
+
+    /// Claims a run that is new and has a key, which no other run has or gets then.
+    ///
+    /// # Errors
+    /// `UnderWay`: it is claimed. `KeyTaken`: another run has the key.
+    fn claim_key(&self, run_id: &str, key: &RunKey) -> Result<Claim, StoreError>;
+
+    /// The run that has a key, or is about to begin with it.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError>;
 
     /// Whether a driver of this process has claimed a run just now.
     fn is_claimed(&self, run_id: &str) -> bool;

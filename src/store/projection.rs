@@ -170,6 +170,8 @@ impl RunRow {
 
     fn start(&mut self, start: &Start) {
         start.agent.clone_into(&mut self.agent);
+        self.owner = start.owner.as_deref().map(str::to_owned);
+        self.key = start.key.as_deref().map(str::to_owned);
         start.setup.protocol.name().clone_into(&mut self.protocol);
         self.task = start.task.to_string();
         self.parent.clone_from(&start.parent);

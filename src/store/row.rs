@@ -30,6 +30,10 @@ pub struct RunRow {
     pub run_id: String,
     /// The agent that works on it.
     pub agent: String,
+    /// Whose data it is.
+    pub owner: Option<String>,
+    /// By what its caller knows it.
+    pub key: Option<String>,
     /// `ticket`, `chatty` or `react`.
     pub protocol: String,
     /// What the user asks for.
@@ -117,6 +121,8 @@ pub struct RunFilter {
     pub status: Option<RunStatus>,
     /// Those of this agent.
     pub agent: Option<String>,
+    /// Those of this owner.
+    pub owner: Option<String>,
     /// Those started by this run.
     pub parent: Option<String>,
     /// Started then or later, in Unix seconds.
@@ -132,6 +138,7 @@ impl RunFilter {
     pub fn admits(&self, row: &RunRow) -> bool {
         self.status.is_none_or(|status| row.status() == status)
             && self.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+            && self.owner.as_ref().is_none_or(|owner| row.owner.as_ref() == Some(owner))
             && self.parent.as_ref().is_none_or(|id| row.parent.as_ref().is_some_and(|parent| parent.run_id == *id))
             && self.since.is_none_or(|since| row.started_at >= since)
             && self.until.is_none_or(|until| row.started_at < until)
@@ -147,6 +154,8 @@ pub struct TicketFilter {
     pub status: Option<Status>,
     /// Those of this kind.
     pub kind: Option<TicketKind>,
+    /// Those of the runs of this owner.
+    pub owner: Option<String>,
     /// Those of the runs that this run started.
     pub parent: Option<String>,
     /// Those that wait for a person's approval, or those that do not.
@@ -160,12 +169,13 @@ pub struct TicketFilter {
 }
 
 impl TicketFilter {
-    /// Whether all that is given applies to this ticket of a run with this parent. `limit` is not about one ticket.
-    pub fn admits(&self, row: &TicketRow, parent: Option<&str>) -> bool {
+    /// Whether all that is given applies to this ticket of this run. `limit` is not about one ticket.
+    pub fn admits(&self, row: &TicketRow, run: &RunRow) -> bool {
         self.run.as_ref().is_none_or(|run| row.run_id == *run)
             && self.status.is_none_or(|status| row.status() == status)
             && self.kind.is_none_or(|kind| row.kind == kind)
-            && self.parent.as_ref().is_none_or(|id| parent == Some(id))
+            && self.owner.as_ref().is_none_or(|owner| run.owner.as_ref() == Some(owner))
+            && self.parent.as_ref().is_none_or(|id| run.parent.as_ref().is_some_and(|parent| parent.run_id == *id))
             && self.parked.is_none_or(|parked| row.parked == parked)
             && self.since.is_none_or(|since| row.opened_at >= since)
             && self.until.is_none_or(|until| row.opened_at < until)

@@ -201,7 +201,8 @@ def _outcome_from(
         if not run._core.has_parts:
             return Outcome.Ok(text)
         # An image in the answer is one of the run above too.
-        return Outcome.Ok(*said_with(Said(text, []), run.parts.values()))
+        said = said_with(Said(text, []), run.parts.values())
+        return Outcome.Ok(said.text, said.parts)
     except RunFailed as error:
         if requests is not None and isinstance(error, ModelError):
             requests.error = None

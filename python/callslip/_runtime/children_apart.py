@@ -64,6 +64,7 @@ def _submit(session: RunSession, command: Command.StartRun, elsewhere: Elsewhere
         "said": to_text(said_below(session, Said(task, []))),
         "limits": limits_below(session, agent),
         "instructions": instructions_below(session, agent),
+        "owner": session.core.owner,
     }
     place = place_below(session, command.tool, command.role)
     below = Below(
@@ -129,6 +130,7 @@ def new_child(
         setup.native,
         run_id=run_id,
         agent=agent.name,
+        owner=begins.get("owner"),
         parent=(above, int(ticket)),
         store=store._native,
         limits=begins["limits"],

@@ -289,7 +289,8 @@ def outcome_from_text(text: str) -> Outcome:
     """Return the outcome of a call, from `outcome_to_text`."""
     ((kind, value),) = json.loads(text).items()
     if kind == "ok":
-        return Outcome.Ok(*from_text(value))
+        said = from_text(value)
+        return Outcome.Ok(said.text, said.parts)
     if kind == "error":
         message, transient, again, wait = value
         return Outcome.Error(message, transient, again=again, wait=wait)

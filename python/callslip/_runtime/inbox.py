@@ -142,7 +142,7 @@ def _tell(core: _core.Run, message: InboxMessage, now: float) -> list[_core.Comm
     try:
         if message.kind == "say":
             said = from_text(body)
-            return core.send(said.text, now, said.parts)
+            return core.send(said.text, now, said.parts, said.key)
         if message.kind == "approve" and message.ticket is not None:
             return core.approve(message.ticket, now, message.body, message.by)
         if message.kind == "deny" and message.ticket is not None:

@@ -13,6 +13,7 @@ from callslip._options import check_run_id
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
+from callslip._runtime.known import Known, check_root
 from callslip._runtime.place import Place
 from callslip._runtime.questions import Asker
 from callslip._runtime.run_options import check_messages
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 
+_UNKNOWN = Known()
+
 _askers: WeakKeyDictionary[Run[Any], Asker] = WeakKeyDictionary()
 """What decides on the calls of runs of this process, also in their next turns."""
 
@@ -64,6 +67,7 @@ def new_session(
     messages: Sequence[Mapping[str, Any]] = (),
     approve: Approver | None = None,
     run_id: str | None = None,
+    known: Known = _UNKNOWN,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
 
@@ -75,10 +79,12 @@ def new_session(
         messages: An earlier conversation.
         approve: Decides on calls that are awaiting approval. Default: as the run that calls.
         run_id: The id that the run was given when it was submitted. Default: a new one.
+        known: Its owner and its key. A child run has the owner of the run that calls.
 
     Raises:
         UsageError: The task is blank, or neither text nor a list of texts, images and files, or
-            another argument is of a wrong type.
+            another argument is of a wrong type; or an owner or a key is given to a child run.
+        KeyTaken: The store has a run with this key.
         StoreError: The run cannot be written down.
     """
     said = read_content("the task", task)
@@ -90,6 +96,7 @@ def new_session(
     run_id = root = run_id or new_run_id()
     if (enclosing := enclosing_session()) is not None:
         above, parent = enclosing[0], (enclosing[0].run.id, enclosing[1])
+        check_root(known)
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
         said = said_below(above, said)
@@ -100,6 +107,8 @@ def new_session(
         setup.native,
         run_id=run_id,
         agent=worker.name,
+        owner=known.owner,
+        key=known.key,
         parent=parent,
         above=None if above is None else above.core,
         store=None if store is None else store._native,
@@ -254,7 +263,7 @@ def said_session(
 def _say(said: Said, session: RunSession) -> list[_core.Command]:
     core, now = session.core, session.now()
     commands = [] if core.finished else core.resume(now)
-    return commands + core.send(said.text, now, said.parts)
+    return commands + core.send(said.text, now, said.parts, said.key)
 
 
 def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:

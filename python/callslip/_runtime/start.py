@@ -18,7 +18,7 @@ __all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "resume_aft
 def start(session: RunSession) -> list[Command]:
     """Start a new run."""
     assert session.beginning.said is not None
-    text, parts = session.beginning.said
+    text, parts, _ = session.beginning.said
     now = session.now()
     feed = session.run._feed
     if feed is not None and feed.observers and (trace := feed.begin(now)) is not None:

@@ -215,7 +215,9 @@ class RunStream(Generic[AnswerT]):
         """Deny a call that is awaiting approval. As `Run.deny`."""
         self.run.deny(ticket, why, by=by)
 
-    def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
+    def send(
+        self, message: Content, *, deps: object = None, key: str | None = None
+    ) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message. As `Run.send`, but a finished run continues by itself.
 
         Continue to iterate. While a task awaits the object that this returns, the run continues
@@ -225,10 +227,10 @@ class RunStream(Generic[AnswerT]):
             UsageError: The message is blank or not text, or the run has not started.
             StoreError: The message cannot be written down.
         """
-        said = check_message(message)
+        said = check_message(message, key)
         while (result := send_to_driver(self.run, said, deps)) is None:
             if not self._is_open or self._has_failed():
-                return self.run.send(message, deps=deps)
+                return self.run.send(message, deps=deps, key=key)
             self.run._replace_deps(deps)
             result = self._continue(said)
             if result is not None:

@@ -18,6 +18,8 @@ class RunStarted(Event):
     Attributes:
         task: The task, as the user has written it.
         agent: The name of the agent.
+        owner: Whose data the run is; `None` for nobody's.
+        key: What its caller calls the run; `None` without a key.
         version: The version of the log.
         setup: The prompt, the tools and the settings, as JSON.
         parent_run: The id of the parent run; `None` for a run without one.
@@ -41,6 +43,8 @@ class RunStarted(Event):
     agent: str
     version: int
     setup: Json
+    owner: str | None = None
+    key: str | None = None
     parent_run: str | None = None
     parent_ticket: str | None = None
     depth: int = 0
@@ -66,11 +70,13 @@ class UserSaid(Event):
     Attributes:
         text: The message.
         parts: The images and files of the message, as in `RunStarted`.
+        key: What its sender calls the message; `None` without a key.
     """
 
     kind: ClassVar[EventKind] = "user_said"
     text: str
     parts: list[dict[str, Any]] = field(default_factory=list)
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

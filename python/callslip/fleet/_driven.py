@@ -250,10 +250,15 @@ class Driven:
             session.run._deps = self._program.deps
             return session
         if claim.given is not None:
-            said, limits = given_from_text(claim.given)
+            said, limits, known = given_from_text(claim.given)
             task = cast("Content", said if said.parts else said.text)
             return new_session(
-                agent, task, deps=self._program.deps, limits=limits, run_id=claim.run_id
+                agent,
+                task,
+                deps=self._program.deps,
+                limits=limits,
+                run_id=claim.run_id,
+                known=known,
             )
         try:
             session = resumed_session(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from callslip._log import GuardedLogger
 from callslip._options import (
     check_flag,
+    check_known,
     check_one_of,
     check_run_id,
     check_seconds,
@@ -20,6 +21,8 @@ from callslip._options import (
     check_whole,
     checked_texts,
 )
+from callslip._runtime.keyed import check_same_task
+from callslip._runtime.known import Known
 from callslip._runtime.opening import take_in_thread
 from callslip._runtime.place import Place
 from callslip._runtime.sessions import new_run_id
@@ -35,7 +38,7 @@ from callslip.fleet._one_run import OneRun
 from callslip.fleet._relay import Relay, RelayFunction
 from callslip.fleet._worker import Worker
 from callslip.limits import check_limits
-from callslip.parts import Content, read_content
+from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
 from callslip.runs._watch import has_ended
 from callslip.store import TicketStore
@@ -143,6 +146,7 @@ class Fleet:
         *,
         queue: str = "default",
         tenant: str | None = None,
+        owner: str | None = None,
         key: str | None = None,
         at: datetime | float | None = None,
         limits: Limits | None = None,
@@ -155,12 +159,15 @@ class Fleet:
             queue: The name of the queue: a lowercase letter, then lowercase letters, digits and
                 `_`, at most 30.
             tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
-            key: A text of the caller's, such as an order number. The same key gives the same run.
+            owner: Whose data the run is, as for `Agent.run`. Default: the tenant's.
+            key: What you call the run, such as an order number, as for `Agent.run`: the same key of
+                the same owner and agent gives the same run, in whatever queue.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
             limits: The limits of this run, in place of those of the agent.
 
         Raises:
             UsageError: An argument is of a wrong type.
+            KeyTaken: The run with this key has another task.
             Busy: The queue has as many runs as it may have.
             StoreError: The database cannot be written.
         """
@@ -168,9 +175,10 @@ class Fleet:
         _check_agent_name(agent)
         said = read_content("the task", task)
         _check_name("tenant", tenant)
-        _check_name("key", key)
+        owner = tenant if owner is None else owner
+        known = Known(check_known("owner", owner), check_known("key", key))
         check_queue(queue)
-        given = given_to_text(said, None if limits is None else check_limits(limits))
+        given = given_to_text(said, None if limits is None else check_limits(limits), known)
         run_id, delay = new_run_id(), self._delay(at)
 
         def submit() -> str | None:
@@ -181,6 +189,7 @@ class Fleet:
                 task=said.text,
                 queue=queue,
                 tenant=tenant,
+                owner=known.owner,
                 key=key,
                 limit=None if tenant is None else self._limits.get(tenant, self._default_limit),
                 delay=delay,
@@ -193,9 +202,14 @@ class Fleet:
                 f"queue {queue!r} has {self._backlog} runs or more: submit the run later, or start "
                 "more workers"
             )
+        if submitted != run_id:
+            await pool.in_own_thread(self._check_present, submitted, said, known)
         if self._dispatcher is not None:
             await self._dispatcher.was_submitted(submitted, is_ready=submitted == run_id and not at)
         return submitted
+
+    def _check_present(self, run_id: str, said: Said, known: Known) -> None:
+        check_same_task(self.store.run(run_id), said, known)
 
     def _delay(self, at: datetime | float | None) -> float:
         if at is None:

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from callslip import _core
 from callslip._json import ResultError, to_json
-from callslip._options import check_text
+from callslip._options import check_known, check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, tell, to_text
@@ -69,9 +69,9 @@ def is_driven(store: TicketStore, run_id: str) -> bool:
         return store._native.is_claimed(run_id)
 
 
-def send(run: Run, message: Content, deps: object) -> Awaitable[RunResult]:
+def send(run: Run, message: Content, deps: object, key: str | None = None) -> Awaitable[RunResult]:
     """Add a user message to a run. As `Run.send`."""
-    said = check_message(message)
+    said = check_message(message, key)
     if (shared := run._told_by) is not None:
         tell(run, shared, Told("say", body=to_text(said)))
         return ResultElsewhere(run)
@@ -97,13 +97,13 @@ def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] |
             "the run is in progress, and its tools have their deps already: pass deps to a run "
             "that has finished, or to agent.run"
         )
-    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts))
+    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts, said.key))
     return None if driver is None else driver.result()
 
 
-def send_sync(run: Run, message: Content, deps: object) -> RunResult:
+def send_sync(run: Run, message: Content, deps: object, key: str | None = None) -> RunResult:
     """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
-    said = check_message(message)
+    said = check_message(message, key)
     not_in_a_tool("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
@@ -282,13 +282,14 @@ class _PendingResult:
         return agent_of(self._run)._continue(self._run, self._commands).__await__()
 
 
-def check_message(message: Content) -> Said:
-    """Return the text and the parts of a user message.
+def check_message(message: Content, key: str | None = None) -> Said:
+    """Return the text and the parts of a user message, with its key.
 
     Raises:
-        UsageError: It is blank, or neither text nor a list of texts, images and files.
+        UsageError: It is blank, or neither text nor a list of texts, images and files; or the key
+            is not valid.
     """
-    return read_content("the message", message)
+    return read_content("the message", message)._replace(key=check_known("key", key))
 
 
 def append_message(run: Run, said: Said) -> list[_core.Command]:
@@ -310,8 +311,8 @@ def append_message(run: Run, said: Said) -> list[_core.Command]:
                 f"run {run.id} is a copy without an agent, and the message would be lost: call "
                 "agent.hand_over(run, say=…), or send it to the run itself"
             )
-        return core.send(said.text, time.time(), said.parts)
-    return append_to_log(run, store, lambda now: core.send(said.text, now, said.parts))
+        return core.send(said.text, time.time(), said.parts, said.key)
+    return append_to_log(run, store, lambda now: core.send(said.text, now, said.parts, said.key))
 
 
 def agent_of(run: Run) -> Agent:

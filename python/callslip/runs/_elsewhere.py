@@ -97,7 +97,8 @@ def to_text(said: Said) -> str:
         }
         for part in said.parts
     ]
-    return json.dumps({"text": said.text, "parts": parts}, ensure_ascii=False)
+    told = {"text": said.text, "parts": parts}
+    return json.dumps(told | ({} if said.key is None else {"key": said.key}), ensure_ascii=False)
 
 
 def from_text(text: str) -> Said:
@@ -107,7 +108,7 @@ def from_text(text: str) -> Said:
         _core.Part(b64decode(one["base64"]), one["media_type"], one["name"]).marked(one["mark"])
         for one in given["parts"]
     ]
-    return Said(given["text"], parts)
+    return Said(given["text"], parts, given.get("key"))
 
 
 def never_began(run: Run) -> bool:

@@ -243,7 +243,9 @@ class Run(ShownRun, Generic[AnswerT]):
         driver = self._driver
         return never_began(self) if driver is None else driver.cancel_unstarted()
 
-    def send(self, message: Content, *, deps: object = None) -> Awaitable[RunResult[AnswerT]]:
+    def send(
+        self, message: Content, *, deps: object = None, key: str | None = None
+    ) -> Awaitable[RunResult[AnswerT]]:
         """Add a user message to the run.
 
         A run in progress reads it with the next message to the model, even if the model is about to
@@ -254,6 +256,8 @@ class Run(ShownRun, Generic[AnswerT]):
             message: The message, not blank.
             deps: As for `Agent.run`, for a finished run that continues. Default: those that it had
                 in this process.
+            key: What you call the message, such as the id of a request: text of 1 to 200
+                characters. A message with a key that the run has is not added again.
 
         Returns:
             An awaitable for the result that follows. It raises as `Agent.run` does.
@@ -263,9 +267,11 @@ class Run(ShownRun, Generic[AnswerT]):
                 cannot continue it; or `deps` is passed to a run in progress.
             StoreError: The message cannot be written down.
         """
-        return send(self._driven or self, message, deps)
+        return send(self._driven or self, message, deps, key)
 
-    def send_sync(self, message: Content, *, deps: object = None) -> RunResult[AnswerT]:
+    def send_sync(
+        self, message: Content, *, deps: object = None, key: str | None = None
+    ) -> RunResult[AnswerT]:
         """Add a user message to a finished run, and continue it in this thread. As `send`.
 
         Without `approve=` of the run, a call that needs approval waits for another thread.
@@ -273,7 +279,7 @@ class Run(ShownRun, Generic[AnswerT]):
         Raises:
             UsageError: The run is in progress, or this was called inside a tool.
         """
-        return send_sync(self._driven or self, message, deps)
+        return send_sync(self._driven or self, message, deps, key)
 
     def watch(self, *, after: int | None = None, children: bool = False) -> RunWatch:
         """Watch the run: `async for event in run.watch(): …`.

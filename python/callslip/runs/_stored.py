@@ -21,6 +21,8 @@ class StoredRun:
     Attributes:
         run_id: The id, unique among runs.
         agent: The name of the agent.
+        owner: Whose data it is; `None` for nobody's.
+        key: What its caller calls it; `None` without a key.
         protocol: `"ticket"`, `"chatty"` or `"react"`.
         task: The task, as the user has written it.
         parent_run: The id of the parent run; `None` for a run without one.
@@ -38,6 +40,8 @@ class StoredRun:
 
     run_id: str
     agent: str
+    owner: str | None
+    key: str | None
     protocol: Literal["ticket", "chatty", "react"]
     task: str
     parent_run: str | None
@@ -77,6 +81,8 @@ def stored_run(row: _core.RunRow) -> StoredRun:
     run = StoredRun(
         run_id=row.run_id,
         agent=row.agent,
+        owner=row.owner,
+        key=row.key,
         protocol=row.protocol,
         task=row.task,
         parent_run=row.parent_run,

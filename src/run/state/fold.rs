@@ -44,7 +44,8 @@ impl RunState {
                 self.offered = Some(Box::new(moved.clone()));
             }
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
-            Event::UserSaid { text, parts } => {
+            Event::UserSaid { text, parts, key } => {
+                self.said_keys.extend(key.as_deref().map(str::to_owned));
                 self.add_user_parts(parts);
                 self.on_user_said(text, at);
             }

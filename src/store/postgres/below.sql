@@ -36,10 +36,10 @@ BEGIN
     IF EXISTS (SELECT FROM callslip.inbox WHERE run = above_id AND ticket = about) THEN RETURN 'sent'; END IF;
     new_queue := coalesce(new_queue, top_run.queue);
     PERFORM callslip.make_queue(new_queue);
-    INSERT INTO callslip.run (id, epoch, agent, task, given, queue, tenant, parent, parent_ticket, known_as, above,
+    INSERT INTO callslip.run (id, epoch, agent, task, given, queue, tenant, owner, parent, parent_ticket, known_as, above,
             tells_parent, is_call, lanes, started_at, updated_at)
         VALUES (new_id, nextval('callslip.epoch'), new_agent, new_task, new_given, new_queue,
-            CASE WHEN NOT new_is_call THEN top_run.tenant END, above_id, about, new_known_as, new_above, true,
+            CASE WHEN NOT new_is_call THEN top_run.tenant END, top_run.owner, above_id, about, new_known_as, new_above, true,
             new_is_call, top_run.lanes, extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))
         RETURNING key INTO number;
     IF NOT new_is_call THEN new_lane := top_run.lane; END IF;

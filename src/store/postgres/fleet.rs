@@ -20,7 +20,8 @@ pub struct Submit {
     pub task: String,
     pub queue: String,
     pub tenant: Option<String>,
-    /// The same key gives the same run.
+    pub owner: Option<String>,
+    /// The same key gives the same run, of this owner and agent.
     pub key: Option<String>,
     /// How many runs of the tenant are driven at once.
     pub limit: Option<i32>,
@@ -113,8 +114,9 @@ impl PostgresStore {
     /// The database refuses it.
     pub fn submit(&self, submit: &Submit) -> Result<Option<String>, StoreError> {
         let sql = "SELECT run_id, pg_current_xact_id()::text \
-             FROM callslip.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+             FROM callslip.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let (agent, task) = (encode(&submit.agent), encode(&submit.task));
+        let (owner, key) = (submit.owner.as_deref().map(encode), submit.key.as_deref().map(encode));
         let parameters: super::link::Parameters<'_> = &[
             &submit.run_id,
             &agent,
@@ -122,7 +124,8 @@ impl PostgresStore {
             &task,
             &submit.queue,
             &submit.tenant,
-            &submit.key,
+            &owner,
+            &key,
             &submit.limit,
             &submit.delay,
             &submit.backlog,

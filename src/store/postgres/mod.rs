@@ -29,15 +29,17 @@ pub use query::{JsonTable, SqlParameter};
 use super::claim::{Claim, Claims};
 use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
-use super::{Position, Store, StoreError, Wake, With, fence};
+use super::{Position, RunKey, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
 use lease::Leased;
 use link::{Connected, Failure, Link, Parameters};
 use shared::{Shared, lock};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use text::encode;
 use tokio_postgres::{Error, Row};
 use writer::Work;
 
@@ -226,11 +228,30 @@ impl PostgresStore {
         }
     }
 
+    /// The lease of a new run that has a key now.
+    fn begin_with(&self, run_id: &str, key: &RunKey) -> Result<Arc<Leased>, StoreError> {
+        let (agent, owner, key) = keyed(key);
+        let lease = self.shared.lease().as_secs_f64();
+        let sql = "SELECT run_id, run_epoch, pg_current_xact_id()::text FROM callslip.begin_with($1, $2, $3, $4, $5)";
+        let rows = self.once(sql, &[&run_id, &agent, &owner, &key, &lease])?;
+        let (other, epoch): (String, Option<i64>) =
+            rows.first().map(|row| (row.get(0), row.get(1))).unwrap_or_default();
+        match epoch {
+            Some(epoch) => Ok(Leased::held(&self.shared, run_id, epoch, 0, 0, None)),
+            None => Err(StoreError::KeyTaken { run_id: other }),
+        }
+    }
+
     fn leased(&self, claim: Claim, lease: Arc<Leased>) -> Result<Claim, StoreError> {
         self.shared.hold(&lease);
         self.start_beating()?;
         Ok(claim.leased(lease))
     }
+}
+
+/// The agent, the owner and the key, as they are written in the database.
+fn keyed(key: &RunKey) -> (Cow<'_, str>, Option<Cow<'_, str>>, Cow<'_, str>) {
+    (encode(&key.agent), key.owner.as_deref().map(encode), encode(&key.key))
 }
 
 impl Store for PostgresStore {
@@ -249,6 +270,28 @@ impl Store for PostgresStore {
         let above = above.and_then(|above| self.shared.held(above)).map(|above| above.root());
         let lease = reserved.unwrap_or_else(|| Leased::new(&self.shared, run_id, above));
         self.leased(claim, lease)
+    }
+
+    fn claim_key(&self, run_id: &str, key: &RunKey) -> Result<Claim, StoreError> {
+        if self.shared.reserved(run_id).is_some() {
+            // It was submitted with its key.
+            return self.claim_new(run_id, None);
+        }
+        // It may be in the database, if this process has just let go of it.
+        self.settle()?;
+        let claim = self.claims.claim_key(run_id, key)?;
+        let lease = self.begin_with(run_id, key)?;
+        self.leased(claim, lease)
+    }
+
+    fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError> {
+        if let Some(run_id) = self.claims.run_with(key) {
+            return Ok(Some(run_id));
+        }
+        let (agent, owner, key) = keyed(key);
+        let sql = "SELECT callslip.run_with($1, $2, $3)";
+        let rows = self.read(async |connected| connected.query(sql, &[&agent, &owner, &key]).await)?;
+        Ok(rows.first().and_then(|row| row.get(0)))
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {

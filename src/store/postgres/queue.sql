@@ -27,10 +27,62 @@ BEGIN
     END IF;
 END $$;
 
+-- A run that has only its key: whoever has begun it has written nothing of it.
+CREATE OR REPLACE FUNCTION callslip.is_key_alone(one callslip.run) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT one.next = 0 AND one.given IS NULL AND NOT one.is_call
+$$;
+
+CREATE OR REPLACE FUNCTION callslip.free_key(one callslip.run) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM callslip.unsend(one.queue, one.is_later, one.msg);
+    DELETE FROM callslip.inbox WHERE run = one.id;
+    DELETE FROM callslip.run WHERE key = one.key;
+END $$;
+
+-- The run that has a key. Where whoever has begun it with nothing else is gone, the key is free.
+CREATE OR REPLACE FUNCTION callslip.run_with(its_agent text, its_owner text, its_key text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found_run callslip.run;
+BEGIN
+    SELECT * INTO found_run FROM callslip.run
+        WHERE coalesce(owner, '') = coalesce(its_owner, '') AND agent = its_agent AND submit_key = its_key FOR UPDATE;
+    IF FOUND AND callslip.is_key_alone(found_run) AND NOT callslip.is_leased(found_run.queue, found_run.msg) THEN
+        PERFORM callslip.free_key(found_run);
+        RETURN NULL;
+    END IF;
+    RETURN found_run.id;
+END $$;
+
+-- A new run of whoever calls, leased, unless another one has its key: the run that has it, and the epoch if that is new.
+CREATE OR REPLACE FUNCTION callslip.begin_with(
+    new_id text, new_agent text, new_owner text, new_key text, lease double precision)
+RETURNS TABLE (run_id text, run_epoch bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    number bigint;
+    epoch_drawn bigint := nextval('callslip.epoch');
+    present text;
+BEGIN
+    LOOP
+        present := callslip.run_with(new_agent, new_owner, new_key);
+        IF present IS NOT NULL THEN
+            RETURN QUERY SELECT present, NULL::bigint;
+            RETURN;
+        END IF;
+        INSERT INTO callslip.run (id, epoch, agent, owner, submit_key, started_at, updated_at)
+            VALUES (new_id, epoch_drawn, new_agent, new_owner, new_key, extract(epoch FROM clock_timestamp()),
+                extract(epoch FROM clock_timestamp()))
+            ON CONFLICT DO NOTHING RETURNING key INTO number;
+        EXIT WHEN number IS NOT NULL;
+    END LOOP;
+    UPDATE callslip.run SET msg = callslip.send(new_id, 'default', '', lease, false) WHERE key = number;
+    RETURN QUERY SELECT new_id, epoch_drawn;
+END $$;
+
 -- A new run, with a message. The same key gives the same run. Without room it says so: `busy`.
 CREATE OR REPLACE FUNCTION callslip.submit(
-    new_id text, new_agent text, new_given text, new_task text, new_queue text, new_tenant text, new_key text,
-    new_limit integer, delay double precision, backlog bigint)
+    new_id text, new_agent text, new_given text, new_task text, new_queue text, new_tenant text, new_owner text,
+    new_key text, new_limit integer, delay double precision, backlog bigint)
 RETURNS TABLE (run_id text, is_new boolean) LANGUAGE plpgsql AS $$
 DECLARE
     number bigint;
@@ -38,20 +90,22 @@ DECLARE
 BEGIN
     PERFORM callslip.make_queue(new_queue);
     IF new_key IS NOT NULL THEN
-        RETURN QUERY SELECT run.id, false FROM callslip.run WHERE submit_key = new_key;
+        RETURN QUERY SELECT present, false FROM callslip.run_with(new_agent, new_owner, new_key) AS present
+            WHERE present IS NOT NULL;
         IF FOUND THEN RETURN; END IF;
     END IF;
     IF backlog IS NOT NULL AND (SELECT queue_length FROM pgmq.metrics('callslip_' || new_queue)) >= backlog THEN
         RETURN QUERY SELECT NULL::text, false;
         RETURN;
     END IF;
-    INSERT INTO callslip.run (id, epoch, agent, task, given, queue, tenant, submit_key, started_at, updated_at)
-        VALUES (new_id, nextval('callslip.epoch'), new_agent, new_task, new_given, new_queue, new_tenant, new_key,
-            extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))
+    INSERT INTO callslip.run (id, epoch, agent, task, given, queue, tenant, owner, submit_key, started_at,
+            updated_at)
+        VALUES (new_id, nextval('callslip.epoch'), new_agent, new_task, new_given, new_queue, new_tenant, new_owner,
+            new_key, extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))
         ON CONFLICT DO NOTHING RETURNING key INTO number;
     IF number IS NULL THEN
         -- The same moment, the same key.
-        RETURN QUERY SELECT run.id, false FROM callslip.run WHERE submit_key = new_key;
+        RETURN QUERY SELECT callslip.run_with(new_agent, new_owner, new_key), false;
         RETURN;
     END IF;
     IF new_tenant IS NOT NULL THEN
@@ -95,6 +149,10 @@ BEGIN
         SELECT * INTO found_run FROM callslip.run WHERE id = read.id FOR UPDATE;
         IF found_run.msg IS DISTINCT FROM read.msg_id OR found_run.is_later THEN
             PERFORM pgmq.delete('callslip_' || from_queue, read.msg_id);
+            CONTINUE;
+        END IF;
+        IF callslip.is_key_alone(found_run) THEN
+            PERFORM callslip.free_key(found_run);
             CONTINUE;
         END IF;
         IF NOT coalesce(found_run.known_as, found_run.agent) = ANY (known)
@@ -179,6 +237,10 @@ BEGIN
     END IF;
     IF found_run.is_later AND found_run.next = 0 AND callslip.is_leased('later', found_run.msg) THEN
         RETURN QUERY SELECT NULL::boolean, NULL::text, 0::bigint, 0::bigint, 0::bigint, '', NULL::text, false, NULL::text, NULL::text;
+        RETURN;
+    END IF;
+    IF callslip.is_key_alone(found_run) THEN
+        PERFORM callslip.free_key(found_run);
         RETURN;
     END IF;
     IF found_run.msg IS NOT NULL THEN PERFORM callslip.unsend(found_run.queue, found_run.is_later, found_run.msg); END IF;
@@ -316,6 +378,10 @@ BEGIN
     PERFORM callslip.lock_above(mine);
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
     IF NOT FOUND OR found_run.msg IS NULL THEN RETURN; END IF;
+    IF callslip.is_key_alone(found_run) THEN
+        PERFORM callslip.free_key(found_run);
+        RETURN;
+    END IF;
     PERFORM callslip.drop_late(mine);
     IF NOT EXISTS (SELECT FROM callslip.inbox WHERE holder = mine) AND (found_run.finished_at IS NOT NULL
         -- The run that has started it goes on with it.

@@ -87,7 +87,7 @@ fn record(run_id: &str, row: &Row) -> Result<Record, StoreError> {
 }
 
 const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
-     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task";
+     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task, owner, submit_key";
 
 fn run(row: &Row) -> RunRow {
     let parent: Option<String> = row.get(3);
@@ -98,6 +98,8 @@ fn run(row: &Row) -> RunRow {
     RunRow {
         run_id: row.get(0),
         agent: decode(row.get(1)),
+        owner: row.get::<_, Option<String>>(17).map(decode),
+        key: row.get::<_, Option<String>>(18).map(decode),
         protocol: row.get(2),
         task: decode(row.get(16)),
         parent: parent.zip(ticket).map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket.cast_unsigned()) }),
@@ -118,7 +120,7 @@ fn run(row: &Row) -> RunRow {
 /// The row of a run that has begun.
 pub(super) async fn run_by_id(connected: &mut Connected, run_id: &str) -> Result<Option<RunRow>, Error> {
     let sql = "SELECT id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
-         output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task \
+         output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task, owner, submit_key \
          FROM callslip.run WHERE id = $1 AND next > 0";
     Ok(connected.query(sql, &[&run_id]).await?.first().map(run))
 }
@@ -165,6 +167,7 @@ pub(super) async fn runs(connected: &mut Connected, filter: &RunFilter) -> Resul
         Some(RunStatus::Finished) => admitted.is("finished_at IS NOT NULL"),
     }
     admitted.add("agent =", filter.agent.as_deref().map(|agent| super::text::encode(agent).into_owned()));
+    admitted.add("owner =", filter.owner.as_deref().map(|owner| super::text::encode(owner).into_owned()));
     admitted.add("parent =", filter.parent.clone());
     admitted.add("started_at >=", filter.since);
     admitted.add("started_at <", filter.until);
@@ -258,6 +261,7 @@ pub(super) async fn tickets(connected: &mut Connected, filter: &TicketFilter) ->
     }
     admitted.add("run.id =", filter.run.clone());
     admitted.add("ticket.kind =", filter.kind.map(|kind| kind.as_str().to_owned()));
+    admitted.add("run.owner =", filter.owner.as_deref().map(|owner| super::text::encode(owner).into_owned()));
     admitted.add("run.parent =", filter.parent.clone());
     admitted.add(&format!("{PARKED} ="), filter.parked);
     admitted.add("opened_at >=", filter.since);

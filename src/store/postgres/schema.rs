@@ -5,7 +5,12 @@ use crate::store::StoreError;
 use tokio_postgres::Error;
 
 /// Each step leads from the version of its index to the next. A step that was released is never changed.
-const STEPS: &[&str] = &[include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
+const STEPS: &[&str] = &[
+    include_str!("version_1.sql"),
+    include_str!("version_2.sql"),
+    include_str!("version_3.sql"),
+    include_str!("version_4.sql"),
+];
 /// The functions are those of this version, whatever was there before.
 const FUNCTIONS: &[&str] = &[include_str!("queue.sql"), include_str!("below.sql"), include_str!("drain.sql")];
 /// Who may do what.

@@ -3,8 +3,8 @@
 WITH given AS MATERIALIZED (
     SELECT * FROM json_to_recordset($1::text::json) AS given (
         id text, epoch bigint, is_new boolean, expected bigint, next bigint, first bigint, holder text, agent text,
-        protocol text, task text, parent text, parent_ticket integer, shape text, stop_reason text, error text,
-        turns integer, violations integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
+        owner text, submit_key text, protocol text, task text, parent text, parent_ticket integer, shape text,
+        stop_reason text, error text, turns integer, violations integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
         cost double precision, started_at double precision, updated_at double precision, finished_at double precision)
 ), fenced AS MATERIALIZED (
     -- In the order of their keys, so that two writers can't wait for each other.
@@ -24,6 +24,7 @@ WITH given AS MATERIALIZED (
         next = given.next,
         first = CASE WHEN given.expected = 0 THEN given.first ELSE run.first END,
         agent = coalesce(given.agent, run.agent),
+        owner = coalesce(given.owner, run.owner),
         protocol = coalesce(given.protocol, run.protocol),
         task = coalesce(given.task, run.task),
         parent = coalesce(given.parent, run.parent),
@@ -45,11 +46,15 @@ WITH given AS MATERIALIZED (
     WHERE run.key = fenced.key AND run.id = given.id
     RETURNING run.key, run.id
 ), begun AS (
-    INSERT INTO callslip.run (id, epoch, first, next, holder, agent, protocol, task, parent, parent_ticket, shape,
-        stop_reason, error, turns, violations, input_tokens, output_tokens, cached_tokens, cost, started_at, updated_at,
-        finished_at, msg)
-    SELECT id, epoch, first, next, holder, agent, protocol, task, parent, parent_ticket, shape, stop_reason, error,
-        turns, violations, input_tokens, output_tokens, cached_tokens, cost, started_at, updated_at, finished_at,
+    INSERT INTO callslip.run (id, epoch, first, next, holder, agent, owner, submit_key, protocol, task, parent,
+        parent_ticket, shape, stop_reason, error, turns, violations, input_tokens, output_tokens, cached_tokens, cost,
+        started_at, updated_at, finished_at, msg)
+    SELECT id, epoch, first, next, holder, agent, owner,
+        -- One that was imported may have the key of another.
+        CASE WHEN NOT EXISTS (SELECT FROM callslip.run AS other WHERE coalesce(other.owner, '') = coalesce(given.owner, '')
+            AND other.agent = given.agent AND other.submit_key = given.submit_key) THEN submit_key END,
+        protocol, task, parent, parent_ticket, shape, stop_reason, error, turns, violations, input_tokens, output_tokens,
+        cached_tokens, cost, started_at, updated_at, finished_at,
         CASE WHEN holder IS NULL THEN callslip.send(id, 'default', '', $2, false) END
     FROM given
     WHERE is_new AND (holder IS NULL OR holder IN (SELECT id FROM covering))

@@ -16,7 +16,7 @@ pub use query::{SqlValue, Table};
 use super::claim::{Claim, Claims};
 use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
-use super::{Position, Store, StoreError, Wake, With, fence};
+use super::{Position, RunKey, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
 use lock::Lock;
 use read::ReadError;
@@ -206,6 +206,22 @@ impl Store for SqliteStore {
     fn claim(&self, run_id: &str, _: Option<&str>) -> Result<Claim, StoreError> {
         self.check_process()?;
         self.claims.claim(run_id)
+    }
+
+    fn claim_key(&self, run_id: &str, key: &RunKey) -> Result<Claim, StoreError> {
+        self.check_process()?;
+        let claim = self.claims.claim_key(run_id, key)?;
+        match self.read(|connection| Ok(read::run_with(connection, key)?))? {
+            Some(run_id) => Err(StoreError::KeyTaken { run_id }),
+            None => Ok(claim),
+        }
+    }
+
+    fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError> {
+        match self.claims.run_with(key) {
+            None => self.read(|connection| Ok(read::run_with(connection, key)?)),
+            claimed => Ok(claimed),
+        }
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {

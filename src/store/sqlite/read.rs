@@ -1,10 +1,10 @@
 //! From rows back to records and to what is listed.
 
 use crate::run::{Event, Parent, Record, StopReason};
-use crate::store::StoreError;
 use crate::store::blob;
 use crate::store::row::{RunFilter, RunRow, RunStatus, TicketFilter, TicketRow};
 use crate::store::ticket_texts::TicketTexts;
+use crate::store::{RunKey, StoreError};
 use crate::ticket::{Status, TicketId, TicketKind};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter};
@@ -73,7 +73,7 @@ pub(super) fn content(connection: &Connection, run_id: &str, sha256: &str) -> ru
 }
 
 const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
-     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at";
+     output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, owner, caller_key";
 
 /// A run without its task.
 fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -84,6 +84,8 @@ fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         run_id: row.get("id")?,
         agent: row.get("agent")?,
+        owner: row.get("owner")?,
+        key: row.get("caller_key")?,
         protocol: row.get("protocol")?,
         task: String::new(),
         parent: parent.zip(ticket).map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) }),
@@ -105,6 +107,13 @@ fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 pub(super) fn run_by_id(connection: &Connection, run_id: &str) -> rusqlite::Result<Option<(i64, RunRow)>> {
     let select = format!("SELECT key, {RUN} FROM run WHERE id = ?1");
     connection.prepare_cached(&select)?.query_row([run_id], |row| Ok((row.get("key")?, run(row)?))).optional()
+}
+
+/// The run that has a key.
+pub(super) fn run_with(connection: &Connection, key: &RunKey) -> rusqlite::Result<Option<String>> {
+    let select = "SELECT id FROM run WHERE coalesce(owner, '') = coalesce(?1, '') AND agent = ?2 AND caller_key = ?3";
+    let mut select = connection.prepare_cached(select)?;
+    select.query_row(params![key.owner, key.agent, key.key], |row| row.get(0)).optional()
 }
 
 /// The conditions of a filter, with their values.
@@ -144,6 +153,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
         Some(RunStatus::Finished) => admitted.is("finished_at IS NOT NULL"),
     }
     admitted.add("agent = ?", filter.agent.clone());
+    admitted.add("owner = ?", filter.owner.clone());
     admitted.add("parent = ?", filter.parent.clone());
     admitted.add("started_at >= ?", filter.since);
     admitted.add("started_at < ?", filter.until);
@@ -214,6 +224,7 @@ pub(super) fn tickets(connection: &Connection, filter: &TicketFilter) -> Result<
     }
     admitted.add("run.id = ?", filter.run.clone());
     admitted.add("ticket.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()));
+    admitted.add("run.owner = ?", filter.owner.clone());
     admitted.add("run.parent = ?", filter.parent.clone());
     admitted.add("ticket.parked = ?", filter.parked);
     admitted.add("opened_at >= ?", filter.since);

@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("version_2.sql"),
     include_str!("version_3.sql"),
     include_str!("version_4.sql"),
+    include_str!("version_5.sql"),
 ];
 
 /// Brings a file to the present version, one transaction a step. A new file begins at 0.

@@ -311,9 +311,12 @@ impl Writer {
 }
 
 fn insert_run(connection: &Connection, row: &RunRow) -> Result<i64, WriteError> {
+    // One that was imported may have the key of another.
     let insert = "INSERT INTO run (id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, \
-         input_tokens, output_tokens, cached_tokens, cost, started_at, updated_at, finished_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+         input_tokens, output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, owner, caller_key) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+         CASE WHEN NOT EXISTS (SELECT 1 FROM run AS other WHERE coalesce(other.owner, '') = coalesce(?17, '') \
+         AND other.agent = ?2 AND other.caller_key = ?18) THEN ?18 END)";
     connection.prepare_cached(insert)?.execute(params![
         row.run_id,
         row.agent,
@@ -331,6 +334,8 @@ fn insert_run(connection: &Connection, row: &RunRow) -> Result<i64, WriteError> 
         row.started_at,
         row.updated_at,
         row.finished_at,
+        row.owner,
+        row.key,
     ])?;
     Ok(connection.last_insert_rowid())
 }

@@ -42,10 +42,10 @@ def test_a_database_is_made_ready_once_and_the_tables_stay(empty, capsys):
     with pytest.raises(StoreError, match="callslip migrate"):
         TicketStore(empty)
     assert main(["migrate", empty]) == 0
-    assert "made ready, and has version 3" in capsys.readouterr().out
+    assert "made ready, and has version 4" in capsys.readouterr().out
     with TicketStore(empty) as store:
         run_id = run_one(store)
-    assert migrate(empty) == (3, 3)
+    assert migrate(empty) == (4, 4)
     with TicketStore(empty) as store:
         assert store.run(run_id).finished
 
@@ -54,14 +54,14 @@ def test_tables_of_a_later_version_are_refused(database):
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE callslip.meta SET version = 99")
     for act in (TicketStore, migrate):
-        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 3"):
+        with pytest.raises(StoreError, match="has schema version 99, this callslip knows up to 4"):
             act(database)
 
 
 def test_tables_of_an_earlier_version_are_refused_until_they_are_migrated(database):
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE callslip.meta SET version = 1")
-    with pytest.raises(StoreError, match="has schema version 1, this callslip needs 3: call `call"):
+    with pytest.raises(StoreError, match="has schema version 1, this callslip needs 4: call `call"):
         TicketStore(database)
 
 

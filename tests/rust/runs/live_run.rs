@@ -113,7 +113,8 @@ fn a_run_ends_when_another_driver_writes_to_it() {
     let mut run = live("chatty", &store);
     start(&mut run).unwrap();
     let next = run.log().next();
-    let stranger = Record { seq: next, at: 2.0, event: Event::UserSaid { text: "more".into(), parts: Vec::new() } };
+    let stranger =
+        Record { seq: next, at: 2.0, event: Event::UserSaid { text: "more".into(), parts: Vec::new(), key: None } };
     store.append("r", vec![Arc::new(stranger)]).unwrap();
     let position = run.position();
     let refused = reply(&mut run, &replies("chatty").0).unwrap_err();

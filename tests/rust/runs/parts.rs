@@ -30,7 +30,7 @@ fn with_files(protocol: &str, call: &str) -> RunMachine {
     machine.commands(1.0);
     reply(&mut machine, call);
     let result = format!(r#"{{"file": "{MARK}d", "more": ["{MARK}e"]}}"#);
-    machine.send_with(&format!("And {MARK}f?"), &[marked("f", b"f")], 3.0);
+    machine.send_with(&format!("And {MARK}f?"), &[marked("f", b"f")], None, 3.0);
     machine.complete_call_with(TicketId(1), ok(&result), &[marked("d", b"d"), marked("e", b"e")], 3.0);
     machine.commands(3.0);
     machine

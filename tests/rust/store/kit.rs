@@ -83,6 +83,9 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         version: event::VERSION,
         run_id: run_id.to_owned(),
         agent: agent.to_owned(),
+        owner: (agent != "agent").then(|| "ann \u{e9}\0".into()),
+        // Of two runs that were imported with one key, the first has it.
+        key: parent.is_none().then(|| "key\0 of requests".into()),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
         depth: u32::from(parent.is_some()),
         limits: parent.map(|_| Limits { turns: Some(3), ..Limits::default() }),

@@ -78,7 +78,7 @@ fn event(kind: u8, tickets: &mut u32) -> Event {
         _ if kind >= 160 => approved(u32::from(kind / 8 % 8)),
         _ if kind >= 128 => approval_checked(u32::from(kind / 8 % 8)),
         _ if kind >= 96 => attempt_failed(u32::from(kind / 8 % 4), u32::from(kind % 32)),
-        _ if kind >= 64 => Event::UserSaid { text: "More.".into(), parts: Vec::new() },
+        _ if kind >= 64 => Event::UserSaid { text: "More.".into(), parts: Vec::new(), key: None },
         _ => resumed(),
     }
 }
@@ -89,6 +89,7 @@ fn filters() -> Vec<RunFilter> {
         RunFilter { status: Some(RunStatus::Finished), limit: Some(2), ..RunFilter::default() },
         RunFilter { agent: Some("child".into()), parent: Some("r1".into()), ..RunFilter::default() },
         RunFilter { status: Some(RunStatus::Running), since: Some(1000.1), ..RunFilter::default() },
+        RunFilter { owner: Some("ann \u{e9}\0".into()), ..RunFilter::default() },
     ]
 }
 
@@ -97,6 +98,7 @@ fn ticket_filters() -> Vec<TicketFilter> {
         TicketFilter::default(),
         TicketFilter { status: Some(Status::Completed), limit: Some(3), ..TicketFilter::default() },
         TicketFilter { parked: Some(true), ..TicketFilter::default() },
+        TicketFilter { owner: Some("ann \u{e9}\0".into()), ..TicketFilter::default() },
         TicketFilter { kind: Some(TicketKind::Task), parked: Some(false), ..TicketFilter::default() },
         TicketFilter { parent: Some("r1".into()), until: Some(1010.0), ..TicketFilter::default() },
         TicketFilter { run: Some("r2".into()), status: Some(Status::InProgress), ..TicketFilter::default() },

@@ -4,7 +4,8 @@ use crate::kit::*;
 use callslip::run::{Event, Record};
 use callslip::store::postgres::{Rested, Submit, Told};
 use callslip::store::{
-    Claim, Hold, Position, PostgresStore, RunFilter, RunRow, Store, StoreError, TicketFilter, TicketRow, Wake, With,
+    Claim, Hold, Position, PostgresStore, RunFilter, RunKey, RunRow, Store, StoreError, TicketFilter, TicketRow, Wake,
+    With,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -98,6 +99,14 @@ impl Claiming {
 impl Store for Claiming {
     fn claim(&self, run_id: &str, above: Option<&str>) -> Result<Claim, StoreError> {
         self.0.claim(run_id, above)
+    }
+
+    fn claim_key(&self, run_id: &str, key: &RunKey) -> Result<Claim, StoreError> {
+        self.0.claim_key(run_id, key)
+    }
+
+    fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError> {
+        self.0.run_with(key)
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {

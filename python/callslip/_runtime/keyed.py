@@ -1,0 +1,162 @@
+"""Runs that their callers know by a key: one run for each key of an owner and an agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from callslip import _core, _lazy
+from callslip._runtime.calls import enclosing_session
+from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
+from callslip._runtime.known import Known, check_root
+from callslip._runtime.start import begins_with_calls, prepare_sync
+from callslip.errors import KeyTaken, UsageError
+from callslip.parts import Content, Said, read_content
+from callslip.runs import Run, RunResult
+from callslip.runs._conversation import run_lock
+
+if TYPE_CHECKING:
+    from callslip._runtime.session import RunSession
+    from callslip.agent import Agent
+    from callslip.store import TicketStore
+
+__all__ = [
+    "begin_on_loop",
+    "begin_sync",
+    "check_same_task",
+    "present_run",
+    "result_for",
+    "wait_sync",
+]
+
+_MARKED = re.compile(re.escape(_core.Part.MARK) + "[0-9a-f]{32}")
+
+
+def begin_on_loop(
+    agent: Agent, task: Content, known: Known, opened: Callable[[], RunSession]
+) -> RunSession | Run:
+    """Begin a run on the event loop that is running, unless there is one with its key.
+
+    Args:
+        agent: The agent.
+        task: The task.
+        known: The owner and the key.
+        opened: Returns the session of the new run.
+
+    Returns:
+        The session, which the caller drives; or the run that has the key.
+
+    Raises:
+        UsageError: The agent has no store, or as `opened` raises it.
+        KeyTaken: The run with this key has another task.
+        StoreError: The store cannot be read or written.
+    """
+
+    def begin(session: RunSession) -> None:
+        if begins_with_calls(session):
+            UnstartedDriver(session)
+        else:
+            EarlyDriver(session)
+
+    return _begin(agent, task, known, opened, begin)
+
+
+def begin_sync(
+    agent: Agent, task: Content, known: Known, opened: Callable[[], RunSession]
+) -> RunSession | Run:
+    """Begin a run in this thread, unless there is one with its key. As `begin_on_loop`."""
+
+    def begin(session: RunSession) -> None:
+        try:
+            prepare_sync(session)
+        except BaseException as error:
+            session.__exit__(type(error), error, None)
+            raise
+        EarlyDriver(session)
+
+    return _begin(agent, task, known, opened, begin)
+
+
+def _begin(
+    agent: Agent,
+    task: Content,
+    known: Known,
+    opened: Callable[[], RunSession],
+    begin: Callable[[RunSession], None],
+) -> RunSession | Run:
+    if enclosing_session() is not None:
+        check_root(known)
+    assert known.key is not None
+    worker = agent._in_effect()
+    if worker.store is None:
+        raise UsageError(
+            "expected a store for key=: got an agent without one; pass one, as in "
+            "Agent(…, store='runs.sqlite')"
+        )
+    said, store = read_content("the task", task), worker.store
+    # Whoever comes second finds a run with a driver.
+    with run_lock(store, f"{known.owner!r} {worker.name!r} {known.key!r}"):
+        while True:
+            present = present_run(store, known, worker.name)
+            if present is not None:
+                break
+            try:
+                session = opened()
+            except KeyTaken:
+                # Another process was faster.
+                continue
+            begin(session)
+            return session
+    check_same_task(present, said, known)
+    return present
+
+
+def present_run(store: TicketStore, known: Known, agent: str) -> Run | None:
+    """Return the run that has a key; `None` if there is none.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    assert known.key is not None
+    return store.run(key=known.key, owner=known.owner, agent=agent)
+
+
+def check_same_task(run: Run, said: Said, known: Known) -> None:
+    """Check that a run has the task that is asked for.
+
+    Raises:
+        KeyTaken: It has another one.
+    """
+    if run._core.event_count:
+        is_same = run._core.has_task(said.text, said.parts)
+    else:
+        # Its images and files stand in the log, once it has begun.
+        is_same = _MARKED.sub("", run.task) == _MARKED.sub("", said.text)
+    if not is_same:
+        error = KeyTaken(
+            f"run {run.id} has the key {known.key!r}, and another task: use another key for "
+            "another task, or pass the task that the run has"
+        )
+        error.run = run
+        raise error
+
+
+def result_for(agent: Agent[Any], run: Run) -> RunResult[Any]:
+    """Return the result of a run that is over, which this agent need not have driven."""
+    if run._agent is None:
+        run._agent = agent
+    return RunResult._of(run, is_own=False)
+
+
+def wait_sync(run: Run) -> Run:
+    """Wait in this thread for the end of a run that is driven elsewhere, and return it then.
+
+    Raises:
+        BaseException: The run has failed, or was left.
+    """
+
+    async def wait() -> Run:
+        return (await run).run
+
+    return _lazy.asyncio.run(wait())

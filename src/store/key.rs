@@ -1,0 +1,21 @@
+//! By what callers know runs.
+
+use super::row::RunRow;
+
+/// By what a caller knows a run: unique among the runs of one owner and one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "fields whose names say it have no comment")]
+pub struct RunKey {
+    pub owner: Option<String>,
+    pub agent: String,
+    /// In the caller's words.
+    pub key: String,
+}
+
+impl RunKey {
+    /// That of a run, if it has one.
+    pub(super) fn of(row: &RunRow) -> Option<Self> {
+        let key = row.key.clone()?;
+        Some(Self { owner: row.owner.clone(), agent: row.agent.clone(), key })
+    }
+}
