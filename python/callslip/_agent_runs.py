@@ -104,13 +104,7 @@ class AgentRuns(Generic[AnswerT]):
                 inside a tool; or as for `resume`.
             StoreError: The run cannot be written down; or as for `resume`.
         """
-        if is_in_trio():
-            check_loop()
-        if not is_in_loop():
-            raise UsageError(
-                "expected a running event loop: got none; call run_sync or stream_sync, or call "
-                "start inside an async function"
-            )
+        _check_on_loop()
         not_in_a_tool("start", "run")
         known = Known(check_known("owner", owner), check_known("key", key))
         has_options = limits is not None or bool(messages) or owner is not None
@@ -120,15 +114,13 @@ class AgentRuns(Generic[AnswerT]):
             return self._start_kept(cast("str", run), say, deps, key)
         content = cast("Content", task)
         opened = partial(
-            new_session,
-            self._agent,
-            content,
-            deps=deps,
-            limits=limits,
-            messages=messages,
-            known=known,
+            new_session, self._agent, content, deps=deps, limits=limits, messages=messages
         )
-        begun = opened() if key is None else begin_on_loop(self._agent, content, known, opened)
+        begun = (
+            opened(known=known)
+            if key is None
+            else begin_on_loop(self._agent, content, known, opened)
+        )
         if isinstance(begun, Run):
             return self._continued(begun, deps)
         start_task(begun)
@@ -423,6 +415,21 @@ class AgentRuns(Generic[AnswerT]):
         return resume_all_sync(self._agent, deps)
 
 
+def _check_on_loop() -> None:
+    """Check that a run can be started in a task of its own.
+
+    Raises:
+        UsageError: No event loop of asyncio is running.
+    """
+    if is_in_trio():
+        check_loop()
+    if not is_in_loop():
+        raise UsageError(
+            "expected a running event loop: got none; call run_sync or stream_sync, or call "
+            "start inside an async function"
+        )
+
+
 def _check_start(
     task: Content | None, run: str | None, say: Content | None, *, has_options: bool
 ) -> bool:
@@ -440,7 +447,9 @@ def _check_start(
     if task is not None:
         raise UsageError("expected a task or run=…: got both; pass a message to a run as say=…")
     if has_options:
-        raise UsageError("the run keeps its limits, messages and owner: pass them to a task")
+        raise UsageError(
+            "the run keeps its owner, limits and messages: pass limits and messages to a task"
+        )
     if not isinstance(run, str):
         raise UsageError(f"expected run= as the id of a run: got {type(run).__name__}")
     if say is not None:

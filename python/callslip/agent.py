@@ -292,16 +292,9 @@ class Agent(AgentRuns[AnswerT]):
         check_approvals(self, approve)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
-            new_session,
-            self,
-            task,
-            deps=deps,
-            limits=limits,
-            messages=messages,
-            approve=approve,
-            known=known,
+            new_session, self, task, deps=deps, limits=limits, messages=messages, approve=approve
         )
-        begun = opened() if key is None else begin_on_loop(self, task, known, opened)
+        begun = opened(known=known) if key is None else begin_on_loop(self, task, known, opened)
         if isinstance(begun, Run):
             return await self._join(begun, deps)
         # Not by `drive_async`: every coroutine in between costs time at every await.
@@ -334,16 +327,9 @@ class Agent(AgentRuns[AnswerT]):
         check_approvals(self, approve)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
-            new_session,
-            self,
-            task,
-            deps=deps,
-            limits=limits,
-            messages=messages,
-            approve=approve,
-            known=known,
+            new_session, self, task, deps=deps, limits=limits, messages=messages, approve=approve
         )
-        begun = opened() if key is None else begin_sync(self, task, known, opened)
+        begun = opened(known=known) if key is None else begin_sync(self, task, known, opened)
         return self._join_sync(begun, deps) if isinstance(begun, Run) else drive_sync(begun)
 
     def as_tool(

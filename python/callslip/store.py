@@ -17,9 +17,11 @@ from weakref import WeakSet
 from callslip import _core
 from callslip._exports import export_lines
 from callslip._options import (
+    check_known,
     check_place,
     check_run_id,
     check_seconds,
+    check_text,
     check_whole,
     is_url,
 )
@@ -190,6 +192,36 @@ class TicketStore(StoreReads):
             deleted = self._native.delete(list(run_ids))
         tell_deleted(self, run_ids)
         return deleted
+
+    def erase(self, *, owner: str) -> int:
+        """Delete all runs of an owner, finished or not, with every byte of them.
+
+        What other owners have too stays: an image, for example, that runs of both have. In a file,
+        nothing of the runs is left in it or beside it; it is written anew for that, and needs as
+        much room on the disk again. In a database, dead rows stay until its next `VACUUM`. Exports,
+        archives and files of scripts are not a part of the store.
+
+        Args:
+            owner: The owner, as for `Agent.run`.
+
+        Returns:
+            The number of deleted runs.
+
+        Raises:
+            UsageError: `owner` is not the name of an owner.
+            StoreError: A driver works on one of the runs, and nothing is deleted: cancel it first.
+                Or another program reads the file, which may have bytes of them until this is called
+                again.
+        """
+        check_text("owner", owner)
+        check_known("owner", owner)
+        runs = [run.run_id for run in self.runs(owner=owner)]
+        with ExitStack() as locks:
+            for run_id in sorted(runs):
+                locks.enter_context(run_lock(self, run_id))
+            erased = self._native.erase(owner)
+        tell_deleted(self, erased)
+        return len(erased)
 
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete finished runs with their child runs.

@@ -281,6 +281,12 @@ impl PyStore {
         Ok(py.detach(|| store.prune(before, keep))?)
     }
 
+    /// Deletes all runs of an owner, with every byte of them. Returns their ids.
+    fn erase(&self, py: Python<'_>, owner: &str) -> CoreResult<Vec<String>> {
+        let store = self.open()?;
+        Ok(py.detach(|| store.erase(owner))?)
+    }
+
     /// Deletes what runs that were deleted have left behind.
     fn sweep(&self, py: Python<'_>) -> CoreResult<()> {
         let store = self.open()?;

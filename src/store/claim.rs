@@ -66,7 +66,7 @@ impl Claims {
 
     /// The run of these that has a key.
     pub(super) fn run_with(&self, key: &RunKey) -> Option<String> {
-        self.keys().get(key).map(|run_id| run_id.to_string())
+        self.keys().get(key).map(ToString::to_string)
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<RunKey, Arc<str>>> {

@@ -128,6 +128,13 @@ pub enum StoreError {
         /// What the system or `SQLite` says.
         cause: String,
     },
+    /// Deleted data is left in the file.
+    #[error("the runs are deleted, but {path} may still have bytes of them: {cause}. End the other programs that read it, and see that the disk has room for a second copy of it; then call store.erase again", path = .path.display())]
+    Unscrubbed {
+        path: PathBuf,
+        /// What keeps it from being written anew.
+        cause: String,
+    },
     /// The file is damaged.
     #[error("{path} seems to be damaged: {cause}. Open it again; where that does not help, restore a backup, or save what can be read with `sqlite3 {path} .recover`", path = .path.display())]
     Damaged {

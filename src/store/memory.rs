@@ -275,6 +275,17 @@ impl Store for MemoryStore {
         Ok(removed)
     }
 
+    fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError> {
+        let mut stored = self.lock();
+        let stored = stored.open()?;
+        let roots = stored.runs.values().filter(|run| run.row.owner.as_deref() == Some(owner));
+        let roots: Vec<String> = roots.map(|run| run.row.run_id.clone()).collect();
+        let doomed = stored.trees(roots);
+        let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
+        stored.remove(&doomed);
+        Ok(doomed.into_iter().collect())
+    }
+
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
         let mut stored = self.lock();
         let stored = stored.open()?;

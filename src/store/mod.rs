@@ -176,6 +176,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The store has failed.
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError>;
 
+    /// Deletes all runs of an owner, finished or not, and what any deleted run has left behind: no byte of them is left
+    /// in the store, but for dead rows of a database, which its vacuum removes. Returns their ids.
+    ///
+    /// # Errors
+    /// `UnderWay`, `Elsewhere`: one of them is driven, and nothing is erased. `Read`: another program reads an older state
+    /// of the file; the runs are deleted. Or the store has failed.
+    fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError>;
+
     /// Deletes what runs that were deleted have left behind, where that isn't done with them.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ _MARKED = re.compile(re.escape(_core.Part.MARK) + "[0-9a-f]{32}")
 
 
 def begin_on_loop(
-    agent: Agent, task: Content, known: Known, opened: Callable[[], RunSession]
+    agent: Agent, task: Content, known: Known, opened: Callable[..., RunSession]
 ) -> RunSession | Run:
     """Begin a run on the event loop that is running, unless there is one with its key.
 
@@ -42,7 +42,7 @@ def begin_on_loop(
         agent: The agent.
         task: The task.
         known: The owner and the key.
-        opened: Returns the session of the new run.
+        opened: Returns the session of the new run, with `known`.
 
     Returns:
         The session, which the caller drives; or the run that has the key.
@@ -63,7 +63,7 @@ def begin_on_loop(
 
 
 def begin_sync(
-    agent: Agent, task: Content, known: Known, opened: Callable[[], RunSession]
+    agent: Agent, task: Content, known: Known, opened: Callable[..., RunSession]
 ) -> RunSession | Run:
     """Begin a run in this thread, unless there is one with its key. As `begin_on_loop`."""
 
@@ -82,7 +82,7 @@ def _begin(
     agent: Agent,
     task: Content,
     known: Known,
-    opened: Callable[[], RunSession],
+    opened: Callable[..., RunSession],
     begin: Callable[[RunSession], None],
 ) -> RunSession | Run:
     if enclosing_session() is not None:
@@ -102,7 +102,7 @@ def _begin(
             if present is not None:
                 break
             try:
-                session = opened()
+                session = opened(known=known)
             except KeyTaken:
                 # Another process was faster.
                 continue

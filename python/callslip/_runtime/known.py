@@ -15,10 +15,12 @@ class Known(NamedTuple):
     Attributes:
         owner: Whose data it is; `None` for nobody's.
         key: What its caller calls it; `None` without a key.
+        run_id: The id that it was given when it was submitted; `None` for a new one.
     """
 
     owner: str | None = None
     key: str | None = None
+    run_id: str | None = None
 
 
 def check_root(known: Known) -> None:

@@ -66,7 +66,6 @@ def new_session(
     limits: Limits | None = None,
     messages: Sequence[Mapping[str, Any]] = (),
     approve: Approver | None = None,
-    run_id: str | None = None,
     known: Known = _UNKNOWN,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
@@ -78,22 +77,19 @@ def new_session(
         limits: The limits. Default: those of the agent.
         messages: An earlier conversation.
         approve: Decides on calls that are awaiting approval. Default: as the run that calls.
-        run_id: The id that the run was given when it was submitted. Default: a new one.
-        known: Its owner and its key. A child run has the owner of the run that calls.
+        known: By what it is known. A child run has the owner of the run that calls.
 
     Raises:
-        UsageError: The task is blank, or neither text nor a list of texts, images and files, or
-            another argument is of a wrong type; or an owner or a key is given to a child run.
+        UsageError: An argument is of a wrong type, or a child run is given an owner or a key.
         KeyTaken: The store has a run with this key.
         StoreError: The run cannot be written down.
     """
     said = read_content("the task", task)
     worker = agent._in_effect()
-    asker = None if approve is None else Asker(approve)
+    asker = Asker(approve) if approve is not None else None
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
-    parent = above = None
-    levels = depth
-    run_id = root = run_id or new_run_id()
+    run_id = root = known.run_id or new_run_id()
+    parent, above, levels = None, None, depth
     if (enclosing := enclosing_session()) is not None:
         above, parent = enclosing[0], (enclosing[0].run.id, enclosing[1])
         check_root(known)
@@ -101,8 +97,7 @@ def new_session(
         deps = above.run._deps if deps is None else deps
         said = said_below(above, said)
         asker = asker or above.asker
-    setup = worker._setup_at(levels)
-    store = worker.store
+    setup, store = worker._setup_at(levels), worker.store
     core = _core.Run(
         setup.native,
         run_id=run_id,
@@ -116,9 +111,9 @@ def new_session(
         messages=check_messages(messages) if messages else None,
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
+    session = RunSession(run, worker, setup, start, levels=levels, root=root)
     if above is not None:
         above.run._add_child(run)
-    session = RunSession(run, worker, setup, start, levels=levels, root=root)
     _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task

@@ -257,8 +257,7 @@ class Driven:
                 task,
                 deps=self._program.deps,
                 limits=limits,
-                run_id=claim.run_id,
-                known=known,
+                known=known._replace(run_id=claim.run_id),
             )
         try:
             session = resumed_session(

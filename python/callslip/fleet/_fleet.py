@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip._log import GuardedLogger
@@ -180,36 +181,31 @@ class Fleet:
         check_queue(queue)
         given = given_to_text(said, None if limits is None else check_limits(limits), known)
         run_id, delay = new_run_id(), self._delay(at)
+        row = {"agent": agent, "given": given, "queue": queue, "tenant": tenant, "delay": delay}
+        submitted = await pool.in_own_thread(partial(self._submit, said, known, run_id, **row))
+        if self._dispatcher is not None:
+            await self._dispatcher.was_submitted(submitted, is_ready=submitted == run_id and not at)
+        return submitted
 
-        def submit() -> str | None:
-            return self._shared.submit(
-                run_id=run_id,
-                agent=agent,
-                given=given,
-                task=said.text,
-                queue=queue,
-                tenant=tenant,
-                owner=known.owner,
-                key=key,
-                limit=None if tenant is None else self._limits.get(tenant, self._default_limit),
-                delay=delay,
-                backlog=self._backlog,
-            )
-
-        submitted = await pool.in_own_thread(submit)
+    def _submit(self, said: Said, known: Known, run_id: str, **row: Any) -> str:
+        tenant, queue = row["tenant"], row["queue"]
+        submitted = self._shared.submit(
+            run_id=run_id,
+            task=said.text,
+            owner=known.owner,
+            key=known.key,
+            limit=None if tenant is None else self._limits.get(tenant, self._default_limit),
+            backlog=self._backlog,
+            **row,
+        )
         if submitted is None:
             raise Busy(
                 f"queue {queue!r} has {self._backlog} runs or more: submit the run later, or start "
                 "more workers"
             )
         if submitted != run_id:
-            await pool.in_own_thread(self._check_present, submitted, said, known)
-        if self._dispatcher is not None:
-            await self._dispatcher.was_submitted(submitted, is_ready=submitted == run_id and not at)
+            check_same_task(self.store.run(submitted), said, known)
         return submitted
-
-    def _check_present(self, run_id: str, said: Said, known: Known) -> None:
-        check_same_task(self.store.run(run_id), said, known)
 
     def _delay(self, at: datetime | float | None) -> float:
         if at is None:

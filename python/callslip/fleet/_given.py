@@ -19,7 +19,8 @@ def given_to_text(said: Said, limits: Limits | None, known: Known) -> str:
         {
             "said": to_text(said),
             "limits": None if limits is None else asdict(limits),
-            **known._asdict(),
+            "owner": known.owner,
+            "key": known.key,
         },
         ensure_ascii=False,
     )

@@ -131,3 +131,8 @@ BEGIN
             SELECT name FROM callslip.tenant WHERE name = ANY (taken) FOR UPDATE SKIP LOCKED);
     END IF;
 END $$;
+
+-- Names of tenants of which there is no run.
+CREATE OR REPLACE FUNCTION callslip.forget_tenants() RETURNS void LANGUAGE sql AS $$
+    DELETE FROM callslip.tenant WHERE name <> '' AND NOT EXISTS (SELECT FROM callslip.run WHERE tenant = name)
+$$;

@@ -402,6 +402,15 @@ impl Store for PostgresStore {
         Ok(removed)
     }
 
+    fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError> {
+        let roots = self.read(async |connected| retention::runs_of(connected, owner).await)?;
+        let doomed = self.read(async |connected| retention::trees(connected, &roots).await)?;
+        let claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
+        self.remove(&doomed, &claims)?;
+        self.read(async |connected| retention::scrub(connected).await)?;
+        Ok(doomed)
+    }
+
     fn sweep(&self) -> Result<(), StoreError> {
         self.read(async |connected| retention::sweep(connected).await)
     }

@@ -117,6 +117,15 @@ BEGIN
     RETURN QUERY SELECT new_id, true;
 END $$;
 
+-- By processes of the version before, which run on: a tenant's runs are its own.
+CREATE OR REPLACE FUNCTION callslip.submit(
+    new_id text, new_agent text, new_given text, new_task text, new_queue text, new_tenant text, new_key text,
+    new_limit integer, delay double precision, backlog bigint)
+RETURNS TABLE (run_id text, is_new boolean) LANGUAGE sql AS $$
+    SELECT * FROM callslip.submit(
+        new_id, new_agent, new_given, new_task, new_queue, new_tenant, new_tenant, new_key, new_limit, delay, backlog)
+$$;
+
 -- What is due now goes to the queue of its run.
 CREATE OR REPLACE FUNCTION callslip.fall_due() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -2,6 +2,7 @@
 
 use super::batch::kept_texts;
 use super::link::Connected;
+use super::text::encode;
 use super::{PostgresStore, lock};
 use crate::run::{Event, Record};
 use crate::store::blob::{Apart, split};
@@ -13,6 +14,23 @@ use tokio_postgres::{Error, Transaction};
 /// Runs that are removed in one transaction.
 const AT_ONCE: usize = 1_000;
 
+/// Nothing refers to a blob.
+macro_rules! unreferenced {
+    () => {
+        "NOT EXISTS (SELECT FROM callslip.event WHERE event.blob = blob.hash) \
+         AND NOT EXISTS (SELECT FROM callslip.ticket WHERE ticket.blob = blob.hash) \
+         AND NOT EXISTS (SELECT FROM callslip.run_content WHERE run_content.hash = blob.hash)"
+    };
+}
+
+/// What makes a blob nobody's: nothing refers to it, and nothing has used it for a day. A statement that is under way
+/// refers to one that is younger.
+macro_rules! unused {
+    () => {
+        concat!("used_at < clock_timestamp() - interval '1 day' AND ", unreferenced!())
+    };
+}
+
 /// These runs that there are, with all runs that were started in them.
 pub(super) async fn trees(connected: &mut Connected, roots: &[String]) -> Result<Vec<String>, Error> {
     let sql = "WITH RECURSIVE tree (id) AS ( \
@@ -21,6 +39,23 @@ pub(super) async fn trees(connected: &mut Connected, roots: &[String]) -> Result
          SELECT run.id FROM callslip.run JOIN tree USING (id)";
     let rows = connected.query(sql, &[&roots]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// The runs of an owner, those that have not begun among them.
+pub(super) async fn runs_of(connected: &mut Connected, owner: &str) -> Result<Vec<String>, Error> {
+    let owner = encode(owner);
+    let rows = connected.query("SELECT id FROM callslip.run WHERE owner = $1 AND NOT is_call", &[&owner]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Deletes all blobs that nothing refers to, however young, and the names of tenants without runs. Writers wait meanwhile:
+/// one that is under way may refer to a blob that is there.
+pub(super) async fn scrub(connected: &mut Connected) -> Result<(), Error> {
+    let transaction = connected.transaction().await?;
+    transaction.batch_execute("LOCK TABLE callslip.blob IN SHARE ROW EXCLUSIVE MODE").await?;
+    transaction.batch_execute(concat!("DELETE FROM callslip.blob WHERE ", unreferenced!())).await?;
+    transaction.batch_execute("SELECT callslip.forget_tenants()").await?;
+    transaction.commit().await
 }
 
 /// The runs that no run of this store started, that ended before this time and are not among the newest.
@@ -102,16 +137,6 @@ async fn blobs_of(transaction: &Transaction<'_>, run_ids: &[String]) -> Result<V
     Ok(transaction.query(sql, &[&run_ids]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// What makes a blob nobody's: nothing refers to it, and nothing has used it for a day. A statement that is under way
-/// refers to one that is younger.
-macro_rules! unused {
-    () => {
-        "used_at < clock_timestamp() - interval '1 day' \
-         AND NOT EXISTS (SELECT FROM callslip.event WHERE event.blob = blob.hash) \
-         AND NOT EXISTS (SELECT FROM callslip.ticket WHERE ticket.blob = blob.hash) \
-         AND NOT EXISTS (SELECT FROM callslip.run_content WHERE run_content.hash = blob.hash)"
-    };
-}
 
 /// Deletes those of these blobs that are unused. It takes no longer where there are many others.
 async fn sweep_blobs(connected: &mut Connected, blobs: &[Vec<u8>]) -> Result<(), Error> {

@@ -29,7 +29,9 @@ BEGIN
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA callslip TO callslip_worker;
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA callslip TO callslip_worker;
     GRANT INSERT, UPDATE, DELETE ON callslip.watch TO callslip_client;
-    GRANT EXECUTE ON FUNCTION callslip.submit, callslip.run_with, callslip.tell, callslip.due_near, callslip.due
+    GRANT EXECUTE ON FUNCTION callslip.run_with, callslip.tell, callslip.due_near, callslip.due,
+        callslip.submit(text, text, text, text, text, text, text, integer, double precision, bigint),
+        callslip.submit(text, text, text, text, text, text, text, text, integer, double precision, bigint)
         TO callslip_client;
     -- For `status`.
     GRANT USAGE ON SCHEMA pgmq TO callslip_worker, callslip_client;

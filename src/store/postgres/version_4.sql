@@ -32,7 +32,3 @@ SELECT
     submit_key AS key
 FROM callslip.run
 WHERE next > 0;
-
--- It takes something else now.
-DROP FUNCTION IF EXISTS callslip.submit(
-    text, text, text, text, text, text, text, integer, double precision, bigint);

@@ -169,6 +169,23 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    /// Leaves no byte of what was deleted in the file and its log.
+    fn scrub(&self) -> Result<(), StoreError> {
+        let failed = Arc::new(Mutex::new(None));
+        let position = {
+            let _next = self.next()?;
+            // What is kept open for reading may be an older state.
+            self.shared.queue.push(Work::Scrub { failed: Arc::clone(&failed) }, 1)?
+        };
+        self.shared.queue.wait(position)?;
+        match lock(&failed).take() {
+            Some(cause) => Err(StoreError::Unscrubbed { path: self.shared.path.clone(), cause }),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Next {
     fn new(connection: Connection) -> Self {
         Self { seen: HashMap::new(), most: SEEN, connection: Some(connection) }
@@ -306,6 +323,14 @@ impl Store for SqliteStore {
             }
         }
         self.remove(doomed)
+    }
+
+    fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError> {
+        let doomed = self.read(|connection| Ok(retention::trees(connection, &retention::runs_of(connection, owner)?)?))?;
+        let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
+        self.remove(doomed.clone())?;
+        self.scrub()?;
+        Ok(doomed)
     }
 
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {

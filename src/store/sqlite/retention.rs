@@ -27,6 +27,19 @@ pub(super) fn trees(connection: &Connection, roots: &[String]) -> rusqlite::Resu
     Ok(found)
 }
 
+/// The runs of an owner.
+pub(super) fn runs_of(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<String>> {
+    connection.prepare_cached("SELECT id FROM run WHERE owner = ?1")?.query_map([owner], |row| row.get(0))?.collect()
+}
+
+/// Writes the file anew without what was deleted, and empties its log. Says whether it could: not while another program
+/// reads an older state.
+pub(super) fn scrub(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.execute_batch("VACUUM")?;
+    let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(!busy)
+}
+
 /// The runs that no run of this store started, that ended before this time and are not among the newest.
 pub(super) fn roots_to_prune(
     connection: &Connection,

@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use thiserror::Error;
 
 /// Records in one transaction.
@@ -30,6 +30,8 @@ pub(super) enum Work {
     Append { run_id: Arc<str>, records: Vec<Arc<Record>>, contents: Vec<Content> },
     Delete { run_ids: Vec<String> },
     Compact { run_id: String, snapshot: Box<Record> },
+    /// The file is written anew without what was deleted. Why it could not be is left there.
+    Scrub { failed: Arc<Mutex<Option<String>>> },
 }
 
 /// Why a batch was not committed.
@@ -140,11 +142,24 @@ impl Writer {
 
     fn write(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
         self.files.check(&self.connection)?;
-        self.commit(batch)?;
-        Ok(self.files.note()?)
+        let mut scrubs = Vec::new();
+        self.commit(batch, &mut scrubs)?;
+        self.files.note()?;
+        if !scrubs.is_empty() {
+            let cause = match retention::scrub(&self.connection) {
+                Ok(true) => None,
+                Ok(false) => Some("another program reads an older state of it".to_owned()),
+                Err(error) => Some(error.to_string()),
+            };
+            for failed in scrubs {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&cause);
+            }
+            self.files.note()?;
+        }
+        Ok(())
     }
 
-    fn commit(&mut self, batch: Vec<Work>) -> Result<(), WriteError> {
+    fn commit(&mut self, batch: Vec<Work>, scrubs: &mut Vec<Arc<Mutex<Option<String>>>>) -> Result<(), WriteError> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for work in batch {
             match work {
@@ -160,6 +175,7 @@ impl Writer {
                     retention::delete(&self.connection, &run_ids)?;
                 }
                 Work::Compact { run_id, snapshot } => self.compact(&run_id, &snapshot)?,
+                Work::Scrub { failed } => scrubs.push(failed),
             }
         }
         for run_id in std::mem::take(&mut self.changed) {

@@ -164,6 +164,10 @@ impl Store for Claiming {
         self.0.prune(older_than, keep)
     }
 
+    fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError> {
+        self.0.erase(owner)
+    }
+
     fn compact(&self, run_id: &str, snapshot: Record) -> Result<(), StoreError> {
         self.claimed(run_id, |store| store.compact(run_id, snapshot))
     }
