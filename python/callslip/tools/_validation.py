@@ -19,6 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from callslip._labels import PARTS, LabelError
 from callslip.tools._annotation import is_required
 from callslip.tools._context import parts_here
+from callslip.tools._equal_keys import check_keys
 
 __all__ = ["adapter_for", "converter", "describe_faults", "schemas_of"]
 
@@ -106,11 +107,13 @@ def converter(adapter: TypeAdapter[Any]) -> Callable[[Any], Any]:
     """Return a function from JSON to the value.
 
     It is JSON text that is validated: a date in a strict model, an enum's member in a `Literal` or
-    a tuple differ from text and lists in Python only.
+    a tuple differ from text and lists in Python only. The function raises `ValueError` if keys of
+    an object become equal.
     """
 
     def convert(value: Any) -> Any:
         made = adapter.validate_json(json.dumps(value), context={PARTS: parts_here})
+        check_keys(value, made)
         # An `Iterable` would raise its errors only while the tool runs.
         return list(made) if type(made).__name__ == "ValidatorIterator" else made
 
