@@ -20,6 +20,7 @@ pub mod prompt;
 mod published;
 mod reasoning;
 mod repair_notes;
+mod retraction;
 pub mod snapshot;
 pub mod stored_protocol;
 mod surrounding_text;

@@ -1,7 +1,9 @@
 //! Keys that a move does not have: what they may have carried. A key that may have carried a part of the call can't be
 //! left out, because the call would be another one without it.
 
+use super::retraction::{Beside, retracts};
 use crate::reply::Value;
+use crate::reply::doubt;
 use crate::reply::json::quoted;
 use crate::reply::json_text;
 use std::borrow::Cow;
@@ -143,39 +145,15 @@ const REMARKS: &[&str] = &[
     "why",
 ];
 
-/// Words of keys that make any move depend on something, or take it back.
-const CONDITIONS: &[&str] = &[
-    "cancel",
-    "canceled",
-    "cancelled",
-    "condition",
-    "conditional",
-    "confirm",
-    "confirmation",
-    "depends",
-    "draft",
-    "dry",
-    "error",
-    "errors",
-    "execute",
-    "failed",
-    "failure",
-    "if",
-    "pending",
-    "status",
-    "success",
-    "successful",
-    "unless",
-    "until",
-    "wait",
-    "when",
-];
-
 /// What a key with this value may have carried beside a move that has an effect, or beside another one.
 pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
     if is_remark(key) {
         // A remark is said in words: an object in it may say how the move is meant, or be another one.
-        return if says_nothing_but_words(value) { Carries::Nothing } else { Carries::Arguments };
+        return match said(value) {
+            None => Carries::Arguments,
+            Some(texts) if texts.iter().any(|text| retracts(text, Beside::Remark)) => Carries::Condition,
+            Some(_) => Carries::Nothing,
+        };
     }
     let words: Vec<String> = words(key);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
@@ -189,31 +167,29 @@ pub(crate) fn carries(key: &str, value: &Value, effect: bool) -> Carries {
         // Whatever its name, what has parts may be the parts of the call.
         Value::Object(_) | Value::Array(_) => Carries::Arguments,
         // It may say when the call is to be made, or whether at all.
-        _ if effect || any(CONDITIONS) => Carries::Condition,
+        _ if effect || words.iter().any(|word| doubt::is_condition(word)) => Carries::Condition,
         _ => Carries::Nothing,
     }
 }
 
-/// Whether a value has no parts with names.
-fn says_nothing_but_words(value: &Value) -> bool {
+/// The texts of a value that has no parts with names.
+fn said(value: &Value) -> Option<Vec<&str>> {
     match value {
-        Value::Object(_) => false,
-        Value::Array(items) => items.iter().all(says_nothing_but_words),
-        _ => true,
+        Value::Object(_) => None,
+        Value::Array(items) => items.iter().map(said).collect::<Option<Vec<_>>>().map(|texts| texts.concat()),
+        Value::String(text) => Some(vec![text]),
+        _ => Some(Vec::new()),
     }
 }
 
 /// Whether a key says when, how or whether a move is meant, or names another one.
 pub(crate) fn is_condition(key: &str) -> bool {
-    words(key).iter().any(|word| CONDITIONS.contains(&word.as_str()) || matches!(word.as_str(), "tool" | "function"))
+    words(key).iter().any(|word| doubt::is_condition(word) || matches!(word.as_str(), "tool" | "function"))
 }
-
-/// Words of conditions that also say how something went.
-const REPORTS: &[&str] = &["error", "errors", "failed", "failure", "status", "success", "successful", "wait"];
 
 /// Whether a word outside a move says when, how or whether it is meant, and not how something went.
 pub(crate) fn is_condition_of_text(key: &str) -> bool {
-    words(key).iter().any(|word| CONDITIONS.contains(&word.as_str()) && !REPORTS.contains(&word.as_str()))
+    words(key).iter().any(|word| doubt::is_only_condition(word))
 }
 
 /// Whether a key names a remark beside a move.

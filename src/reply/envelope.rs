@@ -4,7 +4,9 @@
 mod code;
 mod reasoning;
 
-pub(crate) use reasoning::{DETAILS, LOOSE, closings, reasoning_ends, word_ends};
+pub(crate) use reasoning::{
+    DETAILS, LOOSE, begins_reasoning, closings, has_name_of_reasoning, names_reasoning, reasoning_ends, word_ends,
+};
 
 use super::Span;
 use super::tag::{Match, Tag};

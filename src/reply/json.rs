@@ -20,7 +20,6 @@ mod tests;
 pub(crate) use frame::quoted;
 pub use frame::{Field, Fields, Record};
 pub use open::{Complete, OpenContainer, OpenField, OpenPart};
-pub(crate) use remark::{is_deciding, is_not_meant};
 
 use super::tag::Tag;
 use super::{BoxedViolation, Code, ReadLimits, Repair, RepairCode, RepairPolicy, Span, Value, Violation};

@@ -1,6 +1,7 @@
 //! Text to values: the push reader. It knows no protocol and does no I/O.
 
 pub mod buffer;
+pub(crate) mod doubt;
 pub mod envelope;
 pub mod json;
 pub(crate) mod json_text;

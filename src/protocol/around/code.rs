@@ -2,13 +2,16 @@
 
 use super::enclosure::{around, strip_marks};
 use super::is_quote;
-use super::neighbours::denies;
+use super::neighbours::leads_elsewhere;
+use crate::protocol::retraction::NARRATION;
 use crate::reply::Span;
+use crate::reply::doubt;
 
 /// Marks of comments, of differences and of denial that a line may begin with.
-const LINE_MARKS: [&str; 9] = ["//", "#", "--", "%", ";", "!", "~", "&&", "||"];
+const LINE_MARKS: [&str; 13] = ["//", "#", "--", "%", ";", "!", "~", "&&", "||", "?", "¿", "¬", "≠"];
 /// Signs that say no, and boxes that nobody has ticked.
-pub(super) const DENIALS: [&str; 11] = ["[ ]", "☐", "❌", "✗", "✘", "✖", "❎", "👎", "🛑", "🚫", "⛔"];
+pub(super) const DENIALS: [&str; 19] =
+    ["[ ]", "☐", "☒", "❌", "✗", "✘", "✖", "⨯", "❎", "👎", "🛑", "🚫", "⛔", "⏸", "⏭", "🚧", "🙅", "🗑", "❓"];
 
 /// The move is a comment, a line of a difference or a part of a program by what stands next to it on its line.
 pub(super) fn in_code(raw: &str, place: Span) -> bool {
@@ -34,8 +37,7 @@ pub(super) fn in_code(raw: &str, place: Span) -> bool {
         || said == "[]"
         || placeholder
         || is_value(said)
-        || is_branch(said)
-        || denies(said)
+        || leads_elsewhere(said)
         || LINE_MARKS.iter().any(|mark| marked(mark))
         || DENIALS.iter().any(|sign| said.ends_with(sign))
 }
@@ -46,7 +48,7 @@ fn is_taken_back(after: &str) -> bool {
     let word = line.trim_start().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     let apart = line.starts_with([' ', '\t']);
     let sign = after.trim_start();
-    apart && (BRANCHES.contains(&word) || ["&&", "||"].iter().any(|sign| line.trim_start().starts_with(sign)))
+    apart && (doubt::is_branch(word) || ["&&", "||"].iter().any(|sign| line.trim_start().starts_with(sign)))
         || DENIALS.iter().any(|denial| sign.starts_with(denial))
 }
 
@@ -62,7 +64,7 @@ pub(super) fn goes_on(line: &str) -> bool {
         let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
         after.len() < rest.len() && after.starts_with('(')
     });
-    BRANCHES.contains(&word) && word != "once" && short
+    doubt::is_branch(word) && word != "once" && short
         || ["&&", "||"].iter().any(|sign| line.starts_with(sign))
         || piped
         || method
@@ -76,18 +78,12 @@ pub(super) fn is_value(said: &str) -> bool {
     member || matches!(word, "return" | "yield" | "lambda:") || said.ends_with('=') && !said.ends_with("==")
 }
 
-/// Words that begin a branch of a program, or a condition.
-const BRANCHES: [&str; 10] =
-    ["if", "elif", "else", "unless", "while", "when", "until", "once", "otherwise", "provided"];
 /// Words of the head of a branch, at most: a longer line is a sentence if it speaks of the model.
 const HEAD: usize = 5;
 /// The same of any other line.
 const LONGEST_HEAD: usize = 12;
 /// Bytes of it.
 const LONGEST_LINE: usize = 300;
-/// Words of a model that tells what it does.
-const NARRATION: [&str; 8] = ["i", "let", "lets", "me", "my", "us", "we", "our"];
-
 /// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`, `**If approved:**`, `try:`, `for x in y:`.
 pub(super) fn is_branch(line: &str) -> bool {
     if line.len() > LONGEST_LINE {
@@ -112,10 +108,12 @@ pub(super) fn is_branch(line: &str) -> bool {
         _ => false,
     };
     let again = small.starts_with("once more") || small.starts_with("once again");
-    if code || again || !BRANCHES.contains(&word) {
+    if code || again || !doubt::is_branch(word) {
         return code;
     }
     let bare = line.ends_with(char::is_alphanumeric);
-    let narrates = || small.split(|c: char| !c.is_alphanumeric()).any(|word| NARRATION.contains(&word));
-    count <= HEAD && (head || bare) || count <= LONGEST_HEAD && head && !narrates()
+    let tells = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| NARRATION.contains(&word));
+    // "While we wait, I look:" is a sentence however short it is.
+    let goes_on = small.split_once(',').is_some_and(|(_, rest)| tells(rest));
+    count <= HEAD && (head || bare) && !goes_on || count <= LONGEST_HEAD && head && !tells(&small)
 }

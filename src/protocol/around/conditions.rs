@@ -4,7 +4,7 @@
 use super::keys::{is_name, is_quote};
 use crate::protocol::unknown_keys::{is_condition_of_text, is_remark};
 use crate::reply::Span;
-use crate::reply::json::{is_deciding, is_not_meant};
+use crate::reply::doubt::{is_deciding, is_mark, is_not_meant};
 use crate::reply::tag::special_token;
 
 /// Words of a value that a setting may have: a longer one is a sentence behind a label.
@@ -56,20 +56,47 @@ fn long_comment(raw: &str, piece: Span) -> Option<(Span, &str)> {
     Some((Span::new(from, from + word.len()), word))
 }
 
-/// The name of a setting that is all of its line: `dry_run: true`, `"if" = approved`.
+/// Words of keys that say what becomes of the move.
+const STATES: [&str; 10] =
+    ["action", "approval", "approved", "call", "execute", "execution", "mode", "run", "state", "status"];
+
+/// The name of a setting that is all of its line: `dry_run: true`, `"if" = approved`, `Status: pending`.
 fn setting(line: &str) -> Option<&str> {
     let (key, value) = line.split_once([':', '=', '：'])?;
     let word = key.trim_matches(|c: char| c.is_whitespace() || is_quote(c) || MARKS.contains(c));
     let value = value.trim_matches(|c: char| c.is_whitespace() || MARKS.contains(c));
-    let plain = !word.is_empty() && word.chars().all(|c| (is_name(c) || c == '-') && !c.is_uppercase());
+    let named = !word.is_empty() && word.chars().all(|c| is_name(c) || matches!(c, '-' | ' '));
     let short = !value.is_empty() && value.split_whitespace().count() <= WORDS;
-    if !plain || !short {
+    if !named || !short {
         return None;
     }
     let value = value.trim_matches(|c: char| is_quote(c) || c == '.');
     let small = value.to_lowercase();
-    let switch = matches!(small.as_str(), "true" | "false" | "yes" | "no" | "on" | "off") && !is_remark(word);
-    (switch || is_condition_of_text(word)).then_some(word).or_else(|| is_not_meant(&small).then_some(value))
+    let said: Vec<&str> = words(&small).filter(|word| !word.is_empty()).collect();
+    let not_meant = is_not_meant(&small) || said.len() > 1 && is_mark(&said.join(" "));
+    let switch = matches!(small.as_str(), "true" | "false" | "yes" | "no" | "on" | "off" | "1" | "0");
+    if !word.contains(|c: char| c.is_uppercase() || c == ' ') {
+        let switch = switch && value.len() > 1 && !is_remark(word);
+        return (switch || is_condition_of_text(word)).then_some(word).or(not_meant.then_some(value));
+    }
+    if key.trim_start().starts_with('<') {
+        return None;
+    }
+    // The label of a sentence says it in fewer ways.
+    let key = word.to_lowercase();
+    let key: Vec<&str> = words(&key).collect();
+    let of_move = key.len() <= WORDS && key.iter().any(|word| STATES.contains(word));
+    let approval = key.iter().any(|word| word.starts_with("approv"));
+    let needed = approval && key.iter().any(|word| matches!(*word, "needs" | "required" | "requires"));
+    let off = matches!(small.as_str(), "false" | "no" | "off" | "0");
+    let decides = switch && is_condition_of_text(word) || approval && switch && off != needed || is_requirement(&key);
+    decides.then_some(word).or((of_move && (not_meant || is_mark(&small))).then_some(value))
+}
+
+/// Whether the words of a key are those of what has to be first.
+fn is_requirement(key: &[&str]) -> bool {
+    let required = |word: &&str| matches!(*word, "condition" | "precondition" | "prerequisite");
+    key.len() <= 2 && key.iter().any(required) || matches!(key, ["trigger" | "when"])
 }
 
 /// A word of a comment that says when, how or whether the move is meant.
@@ -189,6 +216,17 @@ mod tests {
             (" // cancelled", "cancelled"),
             ("approved: false", "approved"),
             ("mode: simulation", "simulation"),
+            ("mode=dry-run", "dry-run"),
+            ("Mode: dry run", "dry run"),
+            ("Dry run: true", "Dry run"),
+            ("DRY_RUN=1", "DRY_RUN"),
+            ("Status: pending", "pending"),
+            ("Status: **not approved**", "not approved"),
+            ("Approved: no", "Approved"),
+            ("Requires approval: yes", "Requires approval"),
+            ("Condition: user agrees", "Condition"),
+            ("Run: never", "never"),
+            ("When: tomorrow", "When"),
             ("<!-- do not run -->", "not"),
             (" # only an example", "only"),
             ("/*\nThis is\nnot yet\n*/", "not"),
@@ -222,6 +260,13 @@ mod tests {
             "See <https://example.org/dry-run>.",
             "It is there -- not here",
             "note: yes",
+            "Found: yes",
+            "Paid: no",
+            "Approved: yes",
+            "Test: failed",
+            "Step 1: a test",
+            "Status: done",
+            "amount: 1",
             "I list src/*.py now.\nIt is not much.",
             "/* the first\n of two */",
         ] {

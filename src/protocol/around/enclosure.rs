@@ -4,7 +4,8 @@ use super::code::in_code;
 use super::quotes::in_quotes;
 use super::{neighbours, openings, pairs, turns};
 use crate::reply::Span;
-use crate::reply::envelope::word_ends;
+use crate::reply::doubt::is_shown;
+use crate::reply::envelope::{has_name_of_reasoning, word_ends};
 use crate::reply::tag::special_token;
 use std::collections::{HashMap, HashSet};
 
@@ -50,7 +51,7 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
         }
     }
     let is_enclosed = if closes {
-        in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right)
+        in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right) || pairs::answers(&right)
     } else {
         shows(&marks(&left)) || openings::is_open(&left)
     };
@@ -228,48 +229,20 @@ fn in_marks(left: &str, right: &str) -> bool {
     !(open.keys().all(wrapper) && !attributes && bare(left) && bare(right))
 }
 
-/// What the names of sections begin with in which a model thinks.
-const REASONING: [&str; 17] = [
-    "analy",
-    "cot",
-    "deliberat",
-    "draft",
-    "inner",
-    "monolog",
-    "mull",
-    "musing",
-    "plan",
-    "ponder",
-    "reason",
-    "reflect",
-    "rehears",
-    "scratch",
-    "think",
-    "thought",
-    "brainstorm",
-];
-
 /// Whether a section that a model thinks in ends behind the move, and begins nowhere: the chat template has opened it.
 fn ends_unopened_reasoning(before: &[Mark<'_>], behind: &[Mark<'_>]) -> bool {
-    let reasons = |name: &str| {
-        let small = name.to_lowercase();
-        let mut words = small.split(|c: char| !c.is_alphanumeric());
-        words.any(|word| REASONING.iter().any(|stem| word.starts_with(stem)))
-    };
     let mut begun: HashSet<String> = before.iter().map(|mark| mark.name.to_ascii_lowercase()).collect();
     behind.iter().any(|mark| {
-        let orphan = mark.closes && !begun.contains(&mark.name.to_ascii_lowercase()) && reasons(mark.name);
+        let orphan =
+            mark.closes && !begun.contains(&mark.name.to_ascii_lowercase()) && has_name_of_reasoning(mark.name);
         begun.insert(mark.name.to_ascii_lowercase());
         orphan
     })
 }
 
-/// Names of tags whose text is shown, whether or not they are closed.
-const SHOWING: [&str; 4] = ["example", "sample", "draft", "rehearsal"];
-
 /// Whether a tag is open that shows something.
 fn shows(marks: &[Mark<'_>]) -> bool {
-    let is_one = |mark: &&Mark<'_>| SHOWING.iter().any(|name| mark.name.eq_ignore_ascii_case(name));
+    let is_one = |mark: &&Mark<'_>| mark.name.split(|c: char| !c.is_alphanumeric()).any(is_shown);
     marks.iter().rfind(is_one).is_some_and(|mark| !mark.closes)
 }
 
@@ -302,10 +275,11 @@ fn token_names(text: &str) -> Vec<String> {
     names
 }
 
-/// Control tokens of one name on both sides.
+/// Control tokens of one name on both sides, or a mark before the move that a control token closes: `<s class="x">`.
 fn in_tokens(left: &str, right: &str) -> bool {
-    let opened: HashSet<String> = token_names(left).into_iter().collect();
-    !opened.is_empty() && token_names(right).iter().any(|name| opened.contains(name))
+    let closing: HashSet<String> = token_names(right).into_iter().collect();
+    let marked = || marks(left).iter().any(|mark| !mark.closes && closing.contains(&mark.name.to_ascii_lowercase()));
+    !closing.is_empty() && (token_names(left).iter().any(|name| closing.contains(name)) || marked())
 }
 
 /// A name behind a sign before the move, and the same with a slash between them behind it: `◇musing▷` and `◇/musing▷`.
@@ -390,6 +364,12 @@ mod tests {
             "<example>\n<M>",
             "> <tool_call>\n<M>\n</tool_call>",
             "<tool_call status=\"cancelled\"><M></tool_call>",
+            "<s class=\"x\"><M></s>",
+            "<not_run>\n<M>",
+            "Do not run this:\n<M>",
+            "Thought: If approved: <M>",
+            "<M>\n<thoughts>do not run</thoughts>",
+            "<M>\n<answer>No</answer>",
         ] {
             assert!(shown(text), "{text}");
         }

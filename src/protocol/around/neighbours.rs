@@ -2,61 +2,24 @@
 //! only in some case.
 
 use super::code::{DENIALS, goes_on, is_branch, is_value};
+use super::enclosure::strip_marks;
 use super::pairs;
-use crate::reply::json::is_deciding;
+use crate::protocol::retraction::{Beside, retracts, without_label};
+use crate::reply::doubt::{is_deciding, is_heading, is_mark, is_shown};
 
 /// Words of a mark, at most.
 const WORDS: usize = 4;
-/// What is a mark as all of its line.
-const PHRASES: [&str; 18] = [
-    "cancelled",
-    "canceled",
-    "disabled",
-    "do not execute",
-    "do not run",
-    "don t run",
-    "draft",
-    "dry run",
-    "dryrun",
-    "example",
-    "for example",
-    "hypothetical",
-    "not now",
-    "not yet",
-    "on hold",
-    "simulation",
-    "skipped",
-    "wip",
-];
-/// Words that begin the marks of a heading.
-const HEADED: [&str; 19] = [
-    "cancelled",
-    "canceled",
-    "denied",
-    "deprecated",
-    "disabled",
-    "don",
-    "draft",
-    "dry",
-    "example",
-    "hypothetical",
-    "never",
-    "not",
-    "rejected",
-    "simulated",
-    "simulation",
-    "skipped",
-    "superseded",
-    "todo",
-    "wip",
-];
-/// Words of a decorator that keeps what follows from being done.
-const DECORATORS: [&str; 8] = ["skip", "ignore", "disabled", "xfail", "mock", "todo", "deprecated", "example"];
-
 /// Whether the line before a move, or the text directly behind it, takes it back.
 pub(super) fn take_back(left: &str, right: &str) -> bool {
-    line_above(left).is_some_and(|line| is_branch(line) || pairs::announces(line) || is_begun(line) || denies(line))
-        || line_behind(right).is_some_and(|line| denies(line) || goes_on(line))
+    line_above(left).is_some_and(|line| pairs::announces(line) || is_begun(line) || leads_elsewhere(line))
+        || line_behind(right)
+            .is_some_and(|line| denies(line) || goes_on(line) || retracts(&strip_marks(line), Beside::Behind))
+}
+
+/// Whether what is said before a move, on its line or the one above, takes it back.
+pub(super) fn leads_elsewhere(line: &str) -> bool {
+    let said = without_label(line);
+    is_branch(line) || is_branch(said) || denies(line) || denies(said) || retracts(&strip_marks(line), Beside::Before)
 }
 
 /// The last line of a text that ends with it, and perhaps with the first line of a fence.
@@ -78,7 +41,7 @@ fn line_behind(right: &str) -> Option<&str> {
 fn is_begun(line: &str) -> bool {
     let decorator = line.strip_prefix('@').is_some_and(|name| {
         let name = name.split('(').next().unwrap_or("").to_lowercase();
-        !name.contains(' ') && DECORATORS.iter().any(|word| name.contains(word))
+        !name.contains(' ') && name.split(|c: char| !c.is_alphanumeric()).any(|word| is_shown(word) || is_heading(word))
     });
     // A name in backticks, or in a sentence, introduces the move.
     let named = line.ends_with(':') && !line.starts_with(['"', '\'']);
@@ -106,9 +69,9 @@ pub(super) fn denies(text: &str) -> bool {
         line.starts_with(['(', '[', '（', '【']) && line.trim_end_matches(['.', ':']).ends_with([')', ']', '）', '】']);
     let headed = line.starts_with(['#', '*', '_', '=', '!']);
     let said = words.join(" ");
-    PHRASES.contains(&said.as_str())
+    is_mark(&said)
         || (bracketed || remark) && words.iter().any(|word| is_deciding(word))
-        || headed && (HEADED.contains(first) || said.starts_with("do not "))
+        || headed && (is_heading(first) || said.starts_with("do not "))
 }
 
 #[cfg(test)]

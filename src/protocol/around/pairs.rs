@@ -2,6 +2,8 @@
 //! and ends.
 
 use super::openings::is_open;
+use crate::reply::doubt;
+use crate::reply::envelope::names_reasoning;
 use std::collections::HashSet;
 
 /// What opens, and what may close it: comments, verbatim text.
@@ -16,12 +18,8 @@ const PAIRS: [(&str, &[&str]); 9] = [
     ("{{#", &["{{/"]),
     ("...", &["...done thinking"]),
 ];
-/// Titles of sections that only rehearse.
-const REHEARSALS: [&str; 6] = ["reasoning", "thinking", "thoughts", "analysis", "scratchpad", "draft"];
 /// Tags of templates, each of which is closed on its own side.
 const TEMPLATES: [&str; 3] = ["{%", "<?", "<%"];
-/// Words of a fence whose text is changed, or is none of the model's own.
-const SHOWN: [&str; 8] = ["diff", "patch", "example", "examples", "sample", "draft", "wrong", "incorrect"];
 /// Signs of which two or more in a row stand on both sides of what they mark: `~~`, `||`.
 const SIGNS: [char; 8] = ['~', '|', '$', '^', '%', '+', ':', '!'];
 /// The same of which one kind opens and another one closes.
@@ -53,8 +51,21 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
 fn in_section(left: &str, right: &str) -> bool {
     let title =
         |line: &str| line.trim_start().starts_with('#').then(|| line.trim_matches(['#', ' ', ':', '*']).to_lowercase());
-    let rehearsed = left.lines().rev().find_map(title).is_some_and(|title| REHEARSALS.contains(&title.as_str()));
+    let rehearsed =
+        left.lines().rev().find_map(title).is_some_and(|title| names_reasoning(&title) || doubt::is_shown(&title));
     rehearsed && right.lines().any(|line| title(line).is_some())
+}
+
+/// Names of sections that a model answers in.
+const ANSWERS: [&str; 5] = ["answer", "final", "final answer", "final response", "response"];
+
+/// Whether the section of an answer begins behind the move: `<answer>`, `## Final answer`.
+pub(super) fn answers(right: &str) -> bool {
+    right.lines().map(str::trim_start).any(|line| {
+        let tag = line.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
+        let title = || line.strip_prefix('#').map(|rest| rest.trim_matches(['#', ' ', ':', '*']));
+        tag.or_else(title).is_some_and(|name| ANSWERS.contains(&name.to_lowercase().replace('_', " ").as_str()))
+    })
 }
 
 /// `if ok; then` on a line before the move, and `fi` on one behind it.
@@ -128,7 +139,7 @@ pub(super) fn announces(line: &str) -> bool {
 
 /// Whether the words behind the marks of a fence say that its text is shown.
 pub(super) fn is_shown(words: &str) -> bool {
-    words.split(|c: char| !c.is_alphanumeric()).any(|word| SHOWN.iter().any(|shown| word.eq_ignore_ascii_case(shown)))
+    words.split(|c: char| !c.is_alphanumeric()).any(doubt::is_shown)
 }
 
 /// Whether the line before this place opens a fence that shows something.
@@ -143,7 +154,17 @@ pub(super) fn in_shown_fence(before: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::enclose;
+    use super::{answers, enclose};
+
+    #[test]
+    fn sections_of_an_answer() {
+        for text in ["\n<answer>No</answer>", "\n### Response:\nNo", "\n## Final answer\nNo", "<final>\nNo"] {
+            assert!(answers(text), "{text}");
+        }
+        for text in ["\n</answer>", "\nThe answer is no.", "\n## Next", "\n<b>answer</b>"] {
+            assert!(!answers(text), "{text}");
+        }
+    }
 
     #[test]
     fn pairs_of_other_languages() {

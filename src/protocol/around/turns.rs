@@ -1,5 +1,6 @@
 //! Whose turn a move stands in: a model that continues the conversation writes turns of others as well.
 
+use crate::reply::envelope::begins_reasoning;
 use crate::reply::tag::special_token;
 
 /// Marks of Markdown that lines begin with, and that stand around their first word.
@@ -35,7 +36,7 @@ pub(super) fn is_of_another(left: &str) -> bool {
             let named = match token {
                 "[INST]" => Some(true),
                 "[/INST]" => Some(false),
-                "<|channel|>" => Some(is_reasoning(left.get(at + length..).unwrap_or(""))),
+                "<|channel|>" => Some(begins_reasoning(left.get(at + length..).unwrap_or("").trim_start())),
                 _ => role(token.trim_matches(|c: char| !c.is_alphanumeric())).or_else(|| role_in(token)),
             };
             at += length;
@@ -61,11 +62,6 @@ pub(super) fn is_of_another(left: &str) -> bool {
         }
     }
     other
-}
-
-/// Whether the header of a channel names one of reasoning.
-fn is_reasoning(header: &str) -> bool {
-    ["analysis", "thought", "thinking"].iter().any(|name| header.trim_start().starts_with(name))
 }
 
 /// The word that a text begins with, if it is all of its line, or of what stands before the next token. What a slash or

@@ -246,14 +246,60 @@ pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static T
     telling.flat_map(|kind| kind.ends.iter().filter(|(_, part)| *part).map(|(end, _)| (&kind.start, end)))
 }
 
-/// The ends that say, behind a move, that it stood in reasoning: those of tags by whatever name, and the beginning of
-/// the final channel.
+/// The ends that say, behind a move, that it stood in reasoning: those of tags by whatever name, and what begins the
+/// answer.
 pub(crate) fn closings() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
     let all = KINDS.iter().flat_map(|kind| kind.ends.iter().map(move |(end, part)| (kind, end, *part)));
     let says = |kind: &Kind, end: &Tag, part: bool| {
         part && (kind.telling || end.literal().starts_with("</")) || end.literal().contains("final")
     };
-    all.filter(move |(kind, end, part)| says(kind, end, *part)).map(|(kind, end, _)| (&kind.start, end))
+    let ends = all.filter(move |(kind, end, part)| says(kind, end, *part)).map(|(kind, end, _)| (&kind.start, end));
+    // A header of commentary begins calls as well.
+    let begins =
+        |kind: &&Kind| kind.ends.is_empty() && kind.is_anywhere() && !kind.start.literal().contains("commentary");
+    ends.chain(KINDS.iter().filter(begins).map(|kind| (&kind.start, &kind.start)))
+}
+
+/// What else the names of sections begin with in which a model thinks, beside those of the table.
+const STEMS: [&str; 15] = [
+    "analy",
+    "brainstorm",
+    "cot",
+    "deliberat",
+    "draft",
+    "inner",
+    "monolog",
+    "mull",
+    "musing",
+    "plan",
+    "ponder",
+    "reason",
+    "reflect",
+    "rehears",
+    "scratch",
+];
+
+/// The names of tags of reasoning in the table, without those that mean other things as well.
+fn names() -> impl Iterator<Item = &'static str> {
+    let names = ROWS.iter().filter_map(|row| if let Start::Name(name) = row.start { Some(name) } else { None });
+    names.filter(|name| *name != DETAILS && name.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
+/// Whether a title is the name of reasoning.
+pub(crate) fn names_reasoning(title: &str) -> bool {
+    names().any(|name| name.eq_ignore_ascii_case(title))
+}
+
+/// Whether a text in small letters begins with a name of reasoning.
+pub(crate) fn begins_reasoning(text: &str) -> bool {
+    names().any(|name| text.starts_with(name))
+}
+
+/// Whether the name of a section says that a model thinks in it, whatever else it says.
+pub(crate) fn has_name_of_reasoning(name: &str) -> bool {
+    let small = name.to_lowercase();
+    let mut words = small.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| begins_reasoning(word) || STEMS.iter().any(|stem| word.starts_with(stem)))
 }
 
 /// The words that end reasoning which begins with words.

@@ -301,8 +301,10 @@ impl JsonReader {
             't' => '\t',
             'u' => return self.unicode_escape(text),
             'x' | 'U' => return self.python_escape(text, next),
-            'a' | 'v' | 'N' | '0'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
-            'a' | 'v' | 'N' | '0'..='7' => {
+            'a' | 'v' | 'N' | '1'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
+            // Most languages write a character without a form so, whatever the quotes.
+            '0' => return Err(self.ambiguous(place, None)),
+            'a' | 'v' | 'N' | '1'..='7' => {
                 // JSON knows no such escape, and the strings of a Python object mean another character by it.
                 if self.doubts.python.is_some() {
                     return Err(self.ambiguous(place, None));

@@ -54,6 +54,19 @@ AROUND = {
     "open block": ("\\begin{quote}\n", ""),
     "quotes": ("『", "』"),
     "turn": ("[TOOL_RESULTS]", ""),
+    "denial above": ("Do not run this:\n", ""),
+    "denial behind": ("", "\nDo not run it."),
+    "condition behind a label": ("Thought: If approved:\n", ""),
+    "condition behind": ("", "\nOnly if you agree."),
+    "only an example": ("", "\nThis is only an example."),
+    "changed mind": ("", "\nWait, no."),
+    "thoughts behind": ("", "\n<thoughts>do not run</thoughts>"),
+    "struck": ('<s class="x">', "</s>"),
+    "open mark": ("<not_run>\n", ""),
+    "titled setting": ("Status: not approved\n", ""),
+    "answer behind": ("", "\n<answer>I ask first.</answer>"),
+    "header of an answer": ("", "<|START_RESPONSE|>I ask first."),
+    "remark above": ('{"note": "do not run"}\n', ""),
     "sections": ("## Reasoning\n", "\n## Answer\nI ask first."),
 }
 
@@ -94,6 +107,13 @@ def test_a_stream_waits_for_what_belongs_to_the_move(protocol):
     for piece in (MOVES[protocol], "\n", ', "dry_run": true}'):
         assert reader.push(piece)[1] != "complete"
     assert reader.finish().violation is not None
+
+
+@pytest.mark.parametrize("said", ["do not run", "only if the user agrees", "dry run", "not yet"])
+def test_a_remark_in_a_move_takes_it_back(said):
+    move = {"thought": "t", "action": "pay", "args": {"to": "A"}}
+    assert ReactProtocol().parse(json.dumps(move | {"note": "the first"})).move is not None
+    assert ReactProtocol().parse(json.dumps(move | {"note": said})).violation is not None
 
 
 paid = []

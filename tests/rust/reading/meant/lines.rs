@@ -4,14 +4,14 @@ use super::dice::Dice;
 use super::moves::{Meant, Style};
 use super::{Case, PROTOCOLS, check};
 
-fn move_of(dice: &mut Dice) -> (Meant, String) {
+pub(super) fn move_of(dice: &mut Dice) -> (Meant, String) {
     let meant = Meant::random(dice.pick(&PROTOCOLS), dice);
     let text = meant.reply(Style::Double);
     (meant, text)
 }
 
 /// A case of a text around a move that takes it back.
-fn taken_back(before: &str, after: &str, dice: &mut Dice) -> Case {
+pub(super) fn taken_back(before: &str, after: &str, dice: &mut Dice) -> Case {
     let (meant, text) = move_of(dice);
     let case = Case::never(format!("{before}…{after}"), meant.protocol, format!("{before}{text}{after}"));
     // A stream is stopped at the end of a first output.
@@ -21,7 +21,7 @@ fn taken_back(before: &str, after: &str, dice: &mut Dice) -> Case {
 #[test]
 fn a_mark_that_takes_a_move_back() {
     check(|dice| {
-        let sign = dice.pick(&["❌", "✘", "✖", "❎", "👎", "🛑", "🚫", "⛔"]);
+        let sign = dice.pick(&["❌", "✘", "✖", "❎", "👎", "🛑", "🚫", "⛔", "⏸", "🙅", "☒", "🚧", "❓"]);
         let word = dice.pick(&["dry run", "DRY RUN", "draft", "not yet", "cancelled", "do not run", "Example"]);
         match dice.below(16) {
             0 => taken_back(&format!("{sign}\n"), "", dice),
@@ -118,9 +118,22 @@ fn reasoning_of_any_name_that_ends_behind_a_move() {
 #[test]
 fn any_pair_of_tags_around_a_move() {
     check(|dice| {
-        let name = dice.pick(&["del", "strike", "blockquote", "example", "aside", "template", "noscript", "mark"]);
+        let name = dice.pick(&[
+            "del",
+            "strike",
+            "blockquote",
+            "example",
+            "aside",
+            "template",
+            "noscript",
+            "mark",
+            "s",
+            "u",
+            "strike",
+        ]);
         let rest = dice.pick(&["", "\nI ask first."]);
-        taken_back(&format!("<{name}>\n"), &format!("\n</{name}>{rest}"), dice)
+        let attribute = dice.pick(&["", " class=\"x\"", " hidden"]);
+        taken_back(&format!("<{name}{attribute}>\n"), &format!("\n</{name}>{rest}"), dice)
     });
 }
 

@@ -20,6 +20,7 @@ mod outcome;
 mod pieces;
 mod proven;
 mod references;
+mod sentences;
 mod splits;
 mod strangers;
 mod streams;

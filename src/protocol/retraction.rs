@@ -1,0 +1,386 @@
+//! Sentences beside a move that say that it is not made, not yet, or only if somebody agrees.
+
+use crate::reply::doubt::{is_deciding, is_mark};
+
+/// Where a sentence stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// It leads to the move.
+    Before,
+    /// It is what the model says next.
+    Behind,
+    /// It is a remark in the move, or in an object next to it.
+    Remark,
+}
+
+/// Characters of a text that are judged.
+const LONGEST: usize = 400;
+/// Words of a label before a sentence: `Thought: …`.
+const LABEL: usize = 2;
+/// Words of a sentence that says no more than that something needs a consent, at most.
+const SHORT: usize = 10;
+/// Words between one that needs something and what it needs.
+const NEAR: usize = 4;
+
+/// Words for making a move.
+const DOING: [&str; 14] = [
+    "apply", "call", "do", "emit", "execute", "invoke", "issue", "make", "perform", "run", "send", "submit", "trigger",
+    "use",
+];
+/// The same of one that was made.
+const DONE: [&str; 13] = [
+    "applied",
+    "called",
+    "done",
+    "executed",
+    "intended",
+    "invoked",
+    "made",
+    "meant",
+    "performed",
+    "run",
+    "sent",
+    "submitted",
+    "used",
+];
+/// Words that point to the move.
+const IT: [&str; 19] = [
+    "above",
+    "action",
+    "below",
+    "call",
+    "command",
+    "following",
+    "here",
+    "it",
+    "move",
+    "now",
+    "request",
+    "that",
+    "the",
+    "them",
+    "these",
+    "this",
+    "those",
+    "tool",
+    "yet",
+];
+/// What `the` may stand before there.
+const THE_MOVE: [&str; 10] =
+    ["above", "action", "below", "call", "command", "following", "move", "next", "request", "tool"];
+/// Words before a negation of what is not to be done.
+const MODALS: [&str; 11] = ["do", "does", "i", "must", "please", "shall", "should", "we", "will", "wo", "would"];
+/// The same of what was not done: said behind a move, or in it.
+const PAST: [&str; 12] = ["are", "be", "been", "being", "did", "had", "has", "have", "is", "s", "was", "were"];
+/// Words that a negation, or a form of "to be", may have behind it.
+const FILLERS: [&str; 17] = [
+    "a", "actually", "an", "as", "be", "been", "being", "ever", "for", "is", "meant", "now", "of", "really", "to",
+    "yet", "intended",
+];
+/// Words that say that something is no more than an example.
+const MERELY: [&str; 5] = ["just", "merely", "only", "purely", "simply"];
+/// What it is then.
+const EXAMPLES: [&str; 13] = [
+    "demo",
+    "demonstration",
+    "draft",
+    "dry",
+    "example",
+    "examples",
+    "hypothetical",
+    "illustration",
+    "mock",
+    "placeholder",
+    "rehearsal",
+    "sample",
+    "simulation",
+];
+/// Words that begin a condition.
+const CONDITIONS: [&str; 12] = [
+    "after", "assuming", "awaiting", "if", "once", "only", "pending", "provided", "unless", "until", "when", "whenever",
+];
+/// What words of consent and refusal begin with.
+const CONSENT: [&str; 8] = ["agree", "allow", "approv", "authori", "confirm", "consent", "den", "permi"];
+/// The same, as whole words.
+const OK: [&str; 5] = ["ahead", "ok", "okay", "object", "yes"];
+/// Words that need a consent that isn't there, and what they need.
+const NEEDING: [&str; 9] = ["await", "awaiting", "need", "needs", "pending", "require", "requires", "wait", "waiting"];
+const NEEDED: [&str; 7] =
+    ["approval", "authorisation", "authorization", "confirmation", "consent", "permission", "signoff"];
+/// Words of a model that tells what it does.
+pub(super) const NARRATION: [&str; 8] = ["i", "let", "lets", "me", "my", "us", "we", "our"];
+/// What takes back a move that was just written.
+const CANCELLED: [&str; 12] = [
+    "actually do not",
+    "actually no",
+    "actually wait",
+    "just kidding",
+    "never mind",
+    "nevermind",
+    "no wait",
+    "not so fast",
+    "on second thought",
+    "oops",
+    "wait do not",
+    "wait no",
+];
+/// The same, before a word for the move.
+const CANCELS: [&str; 10] =
+    ["abort", "cancel", "discard", "disregard", "drop", "forget", "ignore", "scratch", "skip", "undo"];
+
+/// Whether a text beside a move takes it back.
+pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
+    let text = text.trim();
+    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+    let text = text.get(..end).unwrap_or(text);
+    match beside {
+        Beside::Before => sentences(text).next_back().is_some_and(|sentence| takes_back(sentence, beside)),
+        Beside::Behind => sentences(text).next().is_some_and(|sentence| takes_back(sentence, beside)),
+        Beside::Remark => sentences(text).any(|sentence| takes_back(sentence, beside)),
+    }
+}
+
+/// The sentences of a text, each with the sign that ends it.
+fn sentences(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let mut ends: Vec<usize> = Vec::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let last = characters.peek().is_none_or(|(_, next)| next.is_whitespace());
+        if matches!(c, '.' | '!' | '?' | '…' | '\n') && last || matches!(c, '。' | '！' | '？') {
+            ends.push(at + c.len_utf8());
+        }
+    }
+    ends.push(text.len());
+    let starts: Vec<usize> = std::iter::once(0).chain(ends.iter().copied()).collect();
+    let parts = starts.into_iter().zip(ends).filter_map(|(start, end)| text.get(start..end));
+    parts.map(str::trim).filter(|part| part.contains(char::is_alphanumeric)).collect::<Vec<_>>().into_iter()
+}
+
+/// A sentence without the label before it: `Thought: …`, `**Note:** …`.
+pub(crate) fn without_label(sentence: &str) -> &str {
+    let Some((label, rest)) = sentence.split_once([':', '：']) else { return sentence };
+    let marks =
+        |c: char| c.is_whitespace() || matches!(c, '*' | '_' | '#' | '-' | '>' | '`' | '(' | '[' | '{' | '"' | '\'');
+    let label = label.trim_matches(marks);
+    let rest = rest.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
+    let words = label.chars().all(|c| c.is_alphabetic() || c == ' ') && label.split_whitespace().count() <= LABEL;
+    if words && rest.contains(char::is_alphanumeric) { rest } else { sentence }
+}
+
+fn takes_back(sentence: &str, beside: Beside) -> bool {
+    let sentence = without_label(sentence);
+    let small = sentence.to_lowercase().replace("n't", " not").replace("n’t", " not").replace("dont ", "do not ");
+    let clauses: Vec<Vec<&str>> = small
+        .split([',', ';', '—', '–', ':', '，', '：', '、'])
+        .map(|clause| clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect())
+        .filter(|words: &Vec<&str>| !words.is_empty())
+        .collect();
+    let words: Vec<&str> = clauses.iter().flatten().copied().collect();
+    let (Some(first), Some(last)) = (clauses.first(), clauses.last()) else { return false };
+    let denied = |words: &Vec<&str>| denies_doing(words, beside) || is_only_shown(words);
+    // A model that tells what it does instead has said why.
+    let narrates = clauses.len() > 1 && last.iter().any(|word| NARRATION.contains(word)) && !denied(last);
+    if is_conditional(first) {
+        let leads = !sentence.ends_with(['.', '!', '?', '…', '。']);
+        return if beside == Beside::Before { leads } else { !narrates };
+    }
+    let said = words.join(" ");
+    // A remark may be the title of anything.
+    if is_mark(&said) && (beside != Beside::Remark || words.len() > 1 || is_deciding(&said)) {
+        return true;
+    }
+    beside != Beside::Before && cancels(first, &words)
+        || !narrates && (clauses.iter().any(denied) || needs_consent(&words))
+}
+
+/// `do not run this`, `I will not call it`, `not executed`, `must not be made`.
+fn denies_doing(words: &[&str], beside: Beside) -> bool {
+    if let ["avoid", object @ ..] | ["instead", "of", object @ ..] = words {
+        return points_to_it(object);
+    }
+    words.iter().enumerate().any(|(at, word)| {
+        if !matches!(*word, "not" | "never") {
+            return false;
+        }
+        let told = words.get(..at).unwrap_or_default();
+        let rest = words.get(at + 1..).unwrap_or_default();
+        let passed = rest.iter().take_while(|word| FILLERS.contains(word)).count();
+        let (passed, rest) = rest.split_at(passed);
+        let Some((doing, object)) = rest.split_first() else { return false };
+        // What was not done before may be what is done now.
+        let past = |word: &&str| PAST.contains(word) && (beside != Beside::Before || passed.contains(&"to"));
+        let spoken = told.last().is_none_or(|word| MODALS.contains(word) || past(word));
+        let passive = DONE.contains(doing) && (told.len() <= 1 || told.iter().any(is_pronoun));
+        spoken && (DOING.contains(doing) && points_to_it(object) || passive)
+    })
+}
+
+/// Whether a word stands for the move.
+fn is_pronoun(word: &&str) -> bool {
+    *word != "the" && IT.contains(word)
+}
+
+/// Whether the words behind a verb are about the move, or there are none.
+fn points_to_it(object: &[&str]) -> bool {
+    match object {
+        [] => true,
+        ["the", rest @ ..] => rest.first().is_some_and(|word| THE_MOVE.contains(word)),
+        [word, ..] => IT.contains(word),
+    }
+}
+
+/// `this is an example`, `only a draft`.
+fn is_only_shown(words: &[&str]) -> bool {
+    words.iter().enumerate().any(|(at, word)| {
+        if !EXAMPLES.contains(word) || *word == "dry" && words.get(at + 1) != Some(&"run") {
+            return false;
+        }
+        let told = words.get(..at).unwrap_or_default();
+        let passed = told.iter().rev().take_while(|word| FILLERS.contains(word) || MERELY.contains(word)).count();
+        let (rest, passed) = told.split_at(told.len() - passed);
+        let merely = passed.iter().any(|word| MERELY.contains(word));
+        let be = rest.last().into_iter().chain(passed).any(|word| PAST.contains(word));
+        let it = rest.iter().any(is_pronoun);
+        merely || be && it
+    })
+}
+
+/// `if the user agrees`, `once approved`, `only with your permission`.
+fn is_conditional(words: &[&str]) -> bool {
+    let begins = words.iter().find(|word| !matches!(**word, "but" | "and" | "then" | "except"));
+    let soon = matches!(words, ["as", "soon" | "long", "as", ..]);
+    let consents =
+        |word: &&str| OK.contains(word) || CONSENT.iter().any(|stem| word.starts_with(stem)) && !word.ends_with("ing");
+    (soon || begins.is_some_and(|word| CONDITIONS.contains(word))) && words.iter().any(consents)
+}
+
+/// `this needs your approval`, `waiting for confirmation`.
+fn needs_consent(words: &[&str]) -> bool {
+    let needs = |(at, word): (usize, &&str)| {
+        let near = words.get(at + 1..).unwrap_or_default().iter().take(NEAR);
+        NEEDING.contains(word) && near.into_iter().any(|word| NEEDED.contains(word))
+    };
+    words.len() <= SHORT && words.iter().enumerate().any(needs)
+}
+
+/// `never mind`, `cancel that`.
+fn cancels(first: &[&str], words: &[&str]) -> bool {
+    let begins = |phrase: &&str| {
+        let count = phrase.split(' ').count();
+        // What goes on in the same clause says something else: "never mind the format".
+        first.len() <= count && words.iter().take(count).copied().eq(phrase.split(' '))
+    };
+    let verb = first.split_first().is_some_and(|(verb, object)| {
+        CANCELS.contains(verb) && !object.is_empty() && object.len() < NEAR && points_to_it(object)
+    });
+    verb || CANCELLED.iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Beside, retracts};
+
+    #[test]
+    fn sentences_that_take_a_move_back() {
+        for text in [
+            "Do not run this:",
+            "Don't execute the following:",
+            "I will not call it:",
+            "I won't run this",
+            "Never do this:",
+            "Thought: If approved:",
+            "**Thought:** Only if approved:",
+            "Once approved, I would run:",
+            "As soon as you confirm:",
+            "This must not be executed:",
+            "This is only an example:",
+            "Here is an example:",
+            "Just a draft:",
+            "e.g.",
+            "NOT:",
+            "Instead of this:",
+            "{\"thought\": \"If approved:\"}",
+            "Wrong:",
+            "Hypothetically:",
+            "The file is there. Do not run this:",
+            "This needs your approval:",
+        ] {
+            assert!(retracts(text, Beside::Before), "{text}");
+        }
+        for text in [
+            "Never mind.",
+            "Cancel that.",
+            "Wait, no.",
+            "Only if you agree.",
+            "If you agree.",
+            "Unless you object.",
+            "Do not run it.",
+            "This is only an example.",
+            "The call above must not be made.",
+            "I did not run this.",
+            "Not executed.",
+            "Waiting for your confirmation.",
+            "Ignore the above.",
+            "Actually, don't run it. I ask first.",
+            "Note: do not execute.",
+            "Actually wait, I should ask first.",
+        ] {
+            assert!(retracts(text, Beside::Behind), "{text}");
+        }
+        for text in [
+            "do not run",
+            "dry run",
+            "if the user agrees",
+            "DRAFT",
+            "Found it. Not to be executed.",
+            "wait for approval",
+        ] {
+            assert!(retracts(text, Beside::Remark), "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_that_tell_what_is_done() {
+        for text in [
+            "I will not guess, so I call the tool:",
+            "Not found. Let me search again.",
+            "I can't do that without the data:",
+            "This was not executed, so I run it again:",
+            "It has not been sent yet.",
+            "If it is open, I book it. First I search:",
+            "After confirming the balance, I pay:",
+            "I need approval data, so I call:",
+            "The draft is ready:",
+            "Let me try an example:",
+            "There is only one example:",
+            "If the object exists, it is read. I look:",
+            "Do not worry.",
+            "The user confirmed, so I do it:",
+            "I would like to look first:",
+            "Only A is left:",
+            "I have your approval, so:",
+            "Step 1: look",
+            "As you agreed, I pay:",
+            "Instead of the first, I read the second:",
+        ] {
+            assert!(!retracts(text, Beside::Before), "{text}");
+        }
+        for text in [
+            "Done.",
+            "Once I have the result, I will answer.",
+            "If you like, I do more.",
+            "If you agree, I'll also send it.",
+            "Never mind the format.",
+            "Please wait.",
+            "No further action is needed.",
+            "I do not need more.",
+            "No wait time is needed.",
+        ] {
+            assert!(!retracts(text, Beside::Behind), "{text}");
+        }
+        for text in ["the format", "Format", "not found before", "failed before", "The user asked for it, if possible."]
+        {
+            assert!(!retracts(text, Beside::Remark), "{text}");
+        }
+    }
+}
