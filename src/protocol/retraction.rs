@@ -1,6 +1,8 @@
 //! Sentences beside a move that say that it is not made, not yet, or only if somebody agrees.
 
-use crate::reply::doubt::{is_deciding, is_mark};
+use crate::reply::doubt::{is_deciding, is_mark, marks};
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// Where a sentence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +102,9 @@ const CONDITIONS: [&str; 12] = [
     "after", "assuming", "awaiting", "if", "once", "only", "pending", "provided", "unless", "until", "when", "whenever",
 ];
 /// What words of consent and refusal begin with.
-const CONSENT: [&str; 8] = ["agree", "allow", "approv", "authori", "confirm", "consent", "den", "permi"];
+const CONSENT: [&str; 9] = ["agree", "allow", "approv", "authori", "confirm", "consent", "denie", "deny", "permi"];
 /// The same, as whole words.
-const OK: [&str; 5] = ["ahead", "ok", "okay", "object", "yes"];
+const OK: [&str; 4] = ["ahead", "ok", "okay", "yes"];
 /// Words that need a consent that isn't there, and what they need.
 const NEEDING: [&str; 9] = ["await", "awaiting", "need", "needs", "pending", "require", "requires", "wait", "waiting"];
 const NEEDED: [&str; 7] =
@@ -133,11 +135,38 @@ pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
     let text = text.trim();
     let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
     let text = text.get(..end).unwrap_or(text);
+    if !may_take_back(text) {
+        return false;
+    }
     match beside {
         Beside::Before => sentences(text).next_back().is_some_and(|sentence| takes_back(sentence, beside)),
         Beside::Behind => sentences(text).next().is_some_and(|sentence| takes_back(sentence, beside)),
         Beside::Remark => sentences(text).any(|sentence| takes_back(sentence, beside)),
     }
+}
+
+/// Words without one of which no sentence takes a move back; `t` is what is left of "don't".
+static SIGNALS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let first = CANCELLED.iter().filter_map(|phrase| phrase.split(' ').next());
+    let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).copied();
+    let marks = marks().chain(["anti", "g", "hold", "instance"]);
+    lists.chain(first).chain(marks).chain(["as", "dont", "instead", "never", "t"]).collect()
+});
+/// Bytes of the longest signal.
+const SIGNAL: usize = 16;
+
+/// Whether a text may take a move back: most texts have no word that could, and are not looked at any further.
+fn may_take_back(text: &str) -> bool {
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let mut small = [0; SIGNAL];
+        let Some(small) = small.get_mut(..word.len()) else { continue };
+        small.copy_from_slice(word.as_bytes());
+        small.make_ascii_lowercase();
+        if std::str::from_utf8(small).is_ok_and(|word| SIGNALS.contains(word)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The sentences of a text, each with the sign that ends it.
@@ -251,7 +280,10 @@ fn is_conditional(words: &[&str]) -> bool {
     let soon = matches!(words, ["as", "soon" | "long", "as", ..]);
     let consents =
         |word: &&str| OK.contains(word) || CONSENT.iter().any(|stem| word.starts_with(stem)) && !word.ends_with("ing");
-    (soon || begins.is_some_and(|word| CONDITIONS.contains(word))) && words.iter().any(consents)
+    let objects =
+        |pair: &[&str]| matches!(pair, ["you" | "they" | "user" | "anybody" | "nobody", "object" | "objects"]);
+    let conditional = soon || begins.is_some_and(|word| CONDITIONS.contains(word));
+    conditional && (words.iter().any(consents) || words.windows(2).any(objects))
 }
 
 /// `this needs your approval`, `waiting for confirmation`.
@@ -278,7 +310,15 @@ fn cancels(first: &[&str], words: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beside, retracts};
+    use super::{Beside, may_take_back, retracts};
+    use crate::reply::doubt::{PHRASES, marks};
+
+    #[test]
+    fn every_mark_has_a_signal() {
+        for phrase in PHRASES.into_iter().chain(marks()) {
+            assert!(may_take_back(phrase) && retracts(phrase, Beside::Behind), "{phrase}");
+        }
+    }
 
     #[test]
     fn sentences_that_take_a_move_back() {
@@ -353,7 +393,8 @@ mod tests {
             "The draft is ready:",
             "Let me try an example:",
             "There is only one example:",
-            "If the object exists, it is read. I look:",
+            "If the object exists:",
+            "If the density is high:",
             "Do not worry.",
             "The user confirmed, so I do it:",
             "I would like to look first:",

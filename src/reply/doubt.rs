@@ -168,7 +168,7 @@ const TABLE: &[(u8, &[&str])] = &[
 const STEMS: [&str; 8] = ["approv", "authoriz", "declin", "forbid", "prohibit", "provision", "unapprov", "unconfirm"];
 
 /// Marks of several words.
-const PHRASES: [&str; 20] = [
+pub(crate) const PHRASES: [&str; 20] = [
     "an example",
     "anti pattern",
     "as an example",
@@ -231,6 +231,11 @@ pub(crate) fn is_only_condition(word: &str) -> bool {
 /// Whether a word in small letters begins a branch of a program, or a condition.
 pub(crate) fn is_branch(word: &str) -> bool {
     is(word, BRANCH)
+}
+
+/// The words that are a mark where they stand alone.
+pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().filter(|(_, uses)| **uses & ALONE != 0).map(|(word, _)| *word)
 }
 
 /// Whether words in small letters, with one blank between them, are a mark.

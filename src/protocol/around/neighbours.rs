@@ -12,14 +12,19 @@ const WORDS: usize = 4;
 /// Whether the line before a move, or the text directly behind it, takes it back.
 pub(super) fn take_back(left: &str, right: &str) -> bool {
     line_above(left).is_some_and(|line| pairs::announces(line) || is_begun(line) || leads_elsewhere(line))
-        || line_behind(right)
-            .is_some_and(|line| denies(line) || goes_on(line) || retracts(&strip_marks(line), Beside::Behind))
+        || line_behind(right).is_some_and(|line| denies(line) || goes_on(line) || says(line, Beside::Behind))
 }
 
 /// Whether what is said before a move, on its line or the one above, takes it back.
 pub(super) fn leads_elsewhere(line: &str) -> bool {
     let said = without_label(line);
-    is_branch(line) || is_branch(said) || denies(line) || denies(said) || retracts(&strip_marks(line), Beside::Before)
+    let judged = |line: &str| is_branch(line) || denies(line);
+    judged(line) || said.len() < line.len() && judged(said) || says(line, Beside::Before)
+}
+
+/// Whether a line says that the move is not made. Tags are no words of it.
+fn says(line: &str, beside: Beside) -> bool {
+    if line.contains('<') { retracts(&strip_marks(line), beside) } else { retracts(line, beside) }
 }
 
 /// The last line of a text that ends with it, and perhaps with the first line of a fence.
