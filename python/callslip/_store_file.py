@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
+from callslip import _core
 from callslip._usage import Usage
 from callslip.errors import StoreError
 from callslip.runs import Run
@@ -74,17 +75,17 @@ class StoreFile:
         address = self.path.absolute().as_uri()
         try:
             try:
-                connection, application = _opened(f"{address}?mode=ro")
+                connection, marks = _opened(f"{address}?mode=ro")
             except sqlite3.OperationalError:
                 # In a folder that is read-only, SQLite cannot make the file that processes share.
-                connection, application = _opened(f"{address}?immutable=1")
+                connection, marks = _opened(f"{address}?immutable=1")
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be read: {error}") from error
-        if application != _APPLICATION:
+        try:
+            _check(self.path, *marks)
+        except StoreError:
             connection.close()
-            raise StoreError(
-                f"{self.path} is the SQLite database of another program: pass another path"
-            )
+            raise
         connection.row_factory = sqlite3.Row
         return connection
 
@@ -197,15 +198,34 @@ class StoreFile:
         self.close()
 
 
-def _opened(address: str) -> tuple[sqlite3.Connection, int]:
-    """Return a connection that can only read, and the number of the program that made the file."""
+_Marks: TypeAlias = tuple[int, int, list[tuple[str, str, str | None]]]
+"""The program that made a file, the version of its tables, and what it defines."""
+
+
+def _opened(address: str) -> tuple[sqlite3.Connection, _Marks]:
+    """Return a connection that can only read, and what the file says it is."""
     connection = sqlite3.connect(address, uri=True, timeout=_BUSY)
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        objects = "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index'"
+        marks = (application, version, connection.execute(objects).fetchall())
     except sqlite3.Error:
         connection.close()
         raise
-    return connection, application
+    return connection, marks
+
+
+def _check(
+    path: Path, application: int, version: int, objects: list[tuple[str, str, str | None]]
+) -> None:
+    """Check that a file is a store before anything is read that it defines itself."""
+    if application != _APPLICATION:
+        raise StoreError(f"{path} is the SQLite database of another program: pass another path")
+    try:
+        _core.Store.check_file(str(path), application, version, objects)
+    except (TypeError, OverflowError) as error:
+        raise StoreError(f"{path} cannot be read: its list of tables is damaged") from error
 
 
 def _stored_run(row: sqlite3.Row) -> StoredRun:

@@ -5,7 +5,7 @@ use super::rows::{PyRunRow, PyTicketRow};
 use crate::live;
 use crate::run::{read_contents, read_log};
 use crate::signal::{self, Signal, Signalled};
-use crate::store::sqlite::SqlValue;
+use crate::store::sqlite::{Marks, Object, SqlValue};
 use crate::store::{
     Durability, MemoryStore, Position, PostgresStore, RunFilter, RunKey, RunStatus, SqliteStore, Store, StoreError,
     TicketFilter, Wake,
@@ -117,6 +117,19 @@ impl PyStore {
         Ok(Self { store: file.clone(), file: Some(file), shared: None, closed: AtomicBool::default() })
     }
 
+    /// Checks what a file says it is, and the kinds, names and statements of what it defines: before a view of it is
+    /// read, which may be another's and never end.
+    #[staticmethod]
+    fn check_file(
+        path: &str,
+        application_id: i32,
+        version: i32,
+        objects: Vec<(String, String, Option<String>)>,
+    ) -> CoreResult<()> {
+        let objects = objects.into_iter().map(|(kind, name, sql)| Object { kind, name, sql }).collect();
+        Ok(Marks { application_id, version, objects }.check(Path::new(path))?)
+    }
+
     /// In the database at this URL, which other processes use too.
     #[staticmethod]
     fn postgres(py: Python<'_>, url: &str) -> CoreResult<Self> {
@@ -125,10 +138,12 @@ impl PyStore {
         Ok(Self { store: shared.clone(), file: None, shared: Some(shared), closed: AtomicBool::default() })
     }
 
-    /// Makes the database at this URL ready, or brings it to the present version. Returns the versions before and after.
+    /// Makes the database at this URL ready, or brings it to the present version. Returns the versions before
+    /// and after, and the names of the roles that this user may not make.
     #[staticmethod]
-    fn migrate(py: Python<'_>, url: &str, pgmq: Option<&str>) -> CoreResult<(i32, i32)> {
-        Ok(py.detach(|| PostgresStore::migrate(url, pgmq))?)
+    fn migrate(py: Python<'_>, url: &str, pgmq: Option<&str>) -> CoreResult<(i32, i32, Vec<String>)> {
+        let done = py.detach(|| PostgresStore::migrate(url, pgmq))?;
+        Ok((done.before, done.after, done.missing_roles))
     }
 
     /// The address of the database, without its password; `None` for another store.

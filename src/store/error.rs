@@ -98,6 +98,13 @@ pub enum StoreError {
         /// What it says it is.
         application_id: i32,
     },
+    /// The file says that it is ours, and defines something else.
+    #[error("{path} is marked as a store of callslip, but {cause}: another program has made or changed it. Nothing in it was changed; choose another file, or restore a backup", path = .path.display())]
+    Altered {
+        path: PathBuf,
+        /// What is not as in a store.
+        cause: String,
+    },
     /// The file was written by a later version.
     #[error("{path} has schema version {found}, this callslip knows up to {known}: it was written by a newer callslip. Nothing in it was changed; update callslip", path = .path.display())]
     Newer {

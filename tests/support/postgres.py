@@ -235,11 +235,15 @@ class Server:
         self.execute(f"CREATE DATABASE {name}{template}")
         return self.url(name)
 
+    def program(self, name: str) -> str:
+        """Return the path of one of the programs that clients use, such as `pg_restore`."""
+        # They lie beside the server, and not beside a link to one of its programs.
+        return str((self._programs / "initdb").resolve().parent / name)
+
     def dump(self, url: str, *, schema: str) -> str:
         """Return a schema of a database, with what is in it, as SQL that any client can send."""
-        # It lies beside the server, and not beside a link to one of its programs.
-        program = (self._programs / "initdb").resolve().parent / "pg_dump"
-        command = [str(program), "--schema", schema, "--inserts", "--no-owner", url]
+        program = self.program("pg_dump")
+        command = [program, "--schema", schema, "--inserts", "--no-owner", url]
         dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         # Only psql knows these.
         lines = [line for line in dumped.stdout.splitlines() if not line.startswith("\\")]

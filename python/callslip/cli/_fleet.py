@@ -16,9 +16,10 @@ from dataclasses import asdict
 
 from callslip.cli._files import check_url, present_store
 from callslip.cli._imports import imported
-from callslip.cli._output import print_json, print_text
+from callslip.cli._output import print_json, print_text, report
 from callslip.errors import UsageError
-from callslip.fleet import Fleet, FleetStatus, migrate, status
+from callslip.fleet import Fleet, FleetStatus, status
+from callslip.fleet._migrate import make_ready
 from callslip.fleet._retention import archive_and_prune
 from callslip.store import TicketStore
 
@@ -35,9 +36,11 @@ def run(options: argparse.Namespace) -> int:
     """Carry out one of the commands."""
     if options.command == "migrate":
         check_url(options.url)
-        before, after = migrate(options.url)
-        made = "was made ready" if before == 0 else f"had version {before}"
-        print_text(f"the database {made}, and has version {after} of the tables")
+        done = make_ready(options.url)
+        made = "was made ready" if done.before == 0 else f"had version {done.before}"
+        print_text(f"the database {made}, and has version {done.after} of the tables")
+        if done.hint is not None:
+            report(done.hint)
     elif options.command == "work":
         _work(options)
     elif options.command == "status":

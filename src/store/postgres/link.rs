@@ -256,7 +256,7 @@ async fn connect(address: &Address) -> Result<Connected, Failure> {
             // A refusal by the server has a code; everything else is about reaching it.
             let is_refusal = error.as_db_error().is_some();
             return Err(match Failure::from(error) {
-                Failure::Refused(cause) if !is_refusal => Failure::Unreachable(cause),
+                Failure::Refused(cause) if !is_refusal => Failure::Unreachable(address.explained(cause)),
                 failure => failure,
             });
         }

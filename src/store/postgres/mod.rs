@@ -25,6 +25,7 @@ pub use below::Below;
 pub use fleet::{Claimed, Message, Rested, Submit, Told, Worker};
 pub use listen::{Listen, Notice};
 pub use query::{JsonTable, SqlParameter};
+pub use schema::Migration;
 
 use super::claim::{Claim, Claims};
 use super::memory::conflict;

@@ -4,7 +4,7 @@ use super::address::Address;
 use super::link::{Failure, Link};
 use super::shared::{Shared, lock};
 use super::writer::{self, Writer};
-use super::{PostgresStore, beat, listen, schema};
+use super::{Migration, PostgresStore, beat, listen, schema};
 use crate::store::StoreError;
 use crate::store::claim::Claims;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,18 +46,18 @@ impl PostgresStore {
     }
 
     /// Makes a database ready, or brings it to the present version; `pgmq` is the SQL of that library, for a database
-    /// without it. Returns the versions before and after.
+    /// without it.
     ///
     /// # Errors
     /// `Address`, `Unreachable`, `NoQueue`, or the server refuses it.
-    pub fn migrate(url: &str, pgmq: Option<&str>) -> Result<(i32, i32), StoreError> {
+    pub fn migrate(url: &str, pgmq: Option<&str>) -> Result<Migration, StoreError> {
         let address = Address::read(url)?;
         let mut link = Link::new(address.clone())?;
         let done = schema::migrate(&mut link, pgmq).map_err(|failure| failure.of(&address))?;
         let done = done.ok_or_else(|| StoreError::NoQueue { server: address.shown().to_owned() })?;
-        if done.0 > schema::version() {
+        if done.before > schema::version() {
             let server = address.shown().to_owned();
-            return Err(StoreError::NewerSchema { server, found: done.0, known: schema::version() });
+            return Err(StoreError::NewerSchema { server, found: done.before, known: schema::version() });
         }
         Ok(done)
     }

@@ -15,12 +15,26 @@ const STEPS: &[&str] = &[
 const FUNCTIONS: &[&str] = &[include_str!("queue.sql"), include_str!("below.sql"), include_str!("drain.sql")];
 /// Who may do what.
 const RIGHTS: &str = include_str!("rights.sql");
+/// The roles that a user without the right to make roles leaves out.
+const MISSING_ROLES: &str = "SELECT name FROM unnest(ARRAY['callslip_worker', 'callslip_client']) AS name \
+     WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)";
 /// One migration at a time: `cslp`.
 const LOCK: i64 = 0x6373_6c70;
 
 /// The version that this build reads and writes.
 pub(super) fn version() -> i32 {
     i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+/// What making a database ready has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version of the tables before; 0 for none.
+    pub before: i32,
+    /// The version after.
+    pub after: i32,
+    /// The roles that the database needs, and this user may not make.
+    pub missing_roles: Vec<String>,
 }
 
 /// Whether the database has the tables of this version.
@@ -40,13 +54,13 @@ pub(super) fn check(link: &mut Link, server: &str) -> Result<Result<(), StoreErr
     })
 }
 
-/// Brings a database to the present version. `pgmq` is the SQL of that library, for a database without it. Returns the
-/// versions before and after; `None` if there is no pgmq.
-pub(super) fn migrate(link: &mut Link, pgmq: Option<&str>) -> Result<Option<(i32, i32)>, Failure> {
+/// Brings a database to the present version. `pgmq` is the SQL of that library, for a database without it; `None` if
+/// there is no pgmq.
+pub(super) fn migrate(link: &mut Link, pgmq: Option<&str>) -> Result<Option<Migration>, Failure> {
     link.call(ANSWER * 20, async |connected| step(connected, pgmq).await)
 }
 
-async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<(i32, i32)>, Error> {
+async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<Migration>, Error> {
     let transaction = connected.transaction().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let has_pgmq = "SELECT to_regclass('pgmq.meta') IS NOT NULL";
@@ -80,6 +94,8 @@ async fn step(connected: &mut Connected, pgmq: Option<&str>) -> Result<Option<(i
         transaction.batch_execute(RIGHTS).await?;
         transaction.execute("UPDATE callslip.meta SET version = $1", &[&version()]).await?;
     }
+    let missing = transaction.query(MISSING_ROLES, &[]).await?;
     transaction.commit().await?;
-    Ok(Some((before, before.max(version()))))
+    let missing_roles = missing.iter().map(|row| row.get(0)).collect();
+    Ok(Some(Migration { before, after: before.max(version()), missing_roles }))
 }

@@ -1,4 +1,5 @@
-//! Encrypted connections. What `sslmode` means is as in libpq: only `verify-ca` and `verify-full` check the server.
+//! Encrypted connections. What `sslmode` means is as in libpq, except that it is `require` where nobody says it and the
+//! server is on another machine. Only `verify-ca` and `verify-full` check who the server is.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};

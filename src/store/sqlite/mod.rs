@@ -11,7 +11,9 @@ mod schema;
 mod shared;
 mod writer;
 
+pub use place::Marks;
 pub use query::{SqlValue, Table};
+pub use schema::Object;
 
 use super::claim::{Claim, Claims};
 use super::memory::conflict;

@@ -1,7 +1,7 @@
 //! Opening and closing: one store a file in a process, and one process a file.
 
 use super::lock::Lock;
-use super::place::{self, Seen};
+use super::place::{self, Marks};
 use super::shared::Shared;
 use super::writer::Writer;
 use super::{Durability, Next, Owned, SqliteStore, files, lock, schema};
@@ -86,7 +86,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
     let is_short = files::is_short(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
-    Seen::of(&connection).map_err(failed)?.check(path)?;
+    Marks::of(&connection).map_err(failed)?.check(path)?;
     if is_short {
         let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if found != "ok" {

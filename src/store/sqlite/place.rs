@@ -1,7 +1,7 @@
 //! The file: where it is, what it is, who else has it open. Nothing here changes it.
 
 use super::lock::Lock;
-use super::schema;
+use super::schema::{self, Object};
 use crate::store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
@@ -111,18 +111,21 @@ fn length_beside(path: &Path, suffix: &str) -> Option<u64> {
 }
 
 /// What a database says it is.
-pub(super) struct Seen {
-    application_id: i32,
-    version: i32,
-    tables: i64,
+pub struct Marks {
+    /// The program that made it.
+    pub application_id: i32,
+    /// The version of its tables.
+    pub version: i32,
+    /// What it defines, without indexes.
+    pub objects: Vec<Object>,
 }
 
-fn look(path: &Path) -> rusqlite::Result<Seen> {
+fn look(path: &Path) -> rusqlite::Result<Marks> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     // Without a log there is nothing beside the file that has to be read with it, so nothing has to be created.
     let immutable = if length_beside(path, "-wal").is_some() { "" } else { "&immutable=1" };
     let name: String = path.to_string_lossy().chars().map(escape).collect();
-    Seen::of(&Connection::open_with_flags(format!("file:{name}?mode=ro{immutable}"), flags)?)
+    Marks::of(&Connection::open_with_flags(format!("file:{name}?mode=ro{immutable}"), flags)?)
 }
 
 /// One character of a path in a URI.
@@ -133,27 +136,34 @@ fn escape(character: char) -> String {
     }
 }
 
-impl Seen {
+impl Marks {
     pub(super) fn of(connection: &Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             application_id: connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
             version: connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
-            tables: connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?,
+            objects: schema::objects(connection)?,
         })
     }
 
     /// Whether it is ours, or nobody's yet.
-    pub(super) fn check(&self, path: &Path) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// `Foreign`, `Newer`, or `Altered`: what it defines is not what a store of its version does.
+    pub fn check(&self, path: &Path) -> Result<(), StoreError> {
         let path = path.to_owned();
         if self.application_id != schema::APPLICATION_ID {
-            let nobodys = self.application_id == 0 && self.tables == 0;
+            let nobodys = self.application_id == 0 && self.objects.is_empty();
             let application_id = self.application_id;
             return if nobodys { Ok(()) } else { Err(StoreError::Foreign { path, application_id }) };
         }
         if self.version > schema::version() {
             return Err(StoreError::Newer { path, found: self.version, known: schema::version() });
         }
-        Ok(())
+        match schema::foreign(self.version, &self.objects) {
+            Ok(None) => Ok(()),
+            Ok(Some(cause)) => Err(StoreError::Altered { path, cause }),
+            Err(error) => Err(StoreError::Open { path, cause: error.to_string() }),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tables, and the steps that lead to them from every earlier version.
 
 use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeMap;
 
 /// What the header of our files says they are: `cslp`.
 pub(super) const APPLICATION_ID: i32 = 0x6373_6c70;
@@ -22,6 +23,53 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 /// The version that this build writes.
 pub(super) fn version() -> i32 {
     i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+/// A table, view or trigger of a file: its name, and the statement that made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// `table`, `view` or `trigger`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The statement; tables of `SQLite` itself have none.
+    pub sql: Option<String>,
+}
+
+/// All of a file. Nothing that the file defines is evaluated for it.
+pub(super) fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
+    let select = "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index'";
+    let mut select = connection.prepare(select)?;
+    let rows = select.query_map([], |row| Ok(Object { kind: row.get(0)?, name: row.get(1)?, sql: row.get(2)? }))?;
+    rows.collect()
+}
+
+/// What is in a file beside or instead of what a store of this version has: a file can be marked as ours and define
+/// views that never end, or triggers. Tables, views and indexes that users have added are left alone.
+pub(super) fn foreign(version: i32, found: &[Object]) -> rusqlite::Result<Option<String>> {
+    let steps = usize::try_from(version).ok().and_then(|version| STEPS.get(..version));
+    let Some(steps) = steps.filter(|steps| !steps.is_empty()) else {
+        return Ok(Some(format!("its tables have version {version}")));
+    };
+    let mut made = Connection::open_in_memory()?;
+    run(&mut made, steps)?;
+    // SQLite's names are the same in upper and lower case.
+    let mut by_name: BTreeMap<String, Vec<&Object>> = BTreeMap::new();
+    for object in found {
+        if object.kind == "trigger" {
+            return Ok(Some(format!("it has the trigger {}", object.name)));
+        }
+        by_name.entry(object.name.to_ascii_lowercase()).or_default().push(object);
+    }
+    for own in objects(&made)? {
+        let Object { kind, name, .. } = &own;
+        match by_name.get(name.as_str()).map(Vec::as_slice) {
+            None => return Ok(Some(format!("it has no {kind} {name}"))),
+            Some([present]) if **present == own => {}
+            Some(_) => return Ok(Some(format!("its {name} is not the {kind} of a store"))),
+        }
+    }
+    Ok(None)
 }
 
 fn run(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
@@ -59,6 +107,30 @@ mod tests {
             let label: String = connection.query_row("SELECT label FROM run", [], |row| row.get(0)).unwrap();
             assert_eq!(label, "r");
         }
+    }
+
+    #[test]
+    fn each_version_knows_its_own_files_and_no_others() {
+        for version in 1..=version() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            run(&mut connection, &STEPS[..usize::try_from(version).unwrap()]).unwrap();
+            connection
+                .execute_batch("CREATE VIEW mine AS SELECT 1; CREATE INDEX more ON run (agent); ANALYZE")
+                .unwrap();
+            assert_eq!(foreign(version, &objects(&connection).unwrap()).unwrap(), None);
+            for (other, told) in [
+                ("CREATE TRIGGER t AFTER INSERT ON run BEGIN SELECT 1; END", "it has the trigger t"),
+                ("DROP VIEW runs", "it has no view runs"),
+                ("DROP VIEW runs; CREATE VIEW Runs AS SELECT 1 AS run_id", "its runs is not the view of a store"),
+                ("DROP TABLE blob; CREATE TABLE blob (key, hash, data)", "its blob is not the table of a store"),
+                ("ALTER TABLE run ADD COLUMN label", "its run is not the table of a store"),
+            ] {
+                connection.execute_batch(&format!("SAVEPOINT before; {other}")).unwrap();
+                assert_eq!(foreign(version, &objects(&connection).unwrap()).unwrap().as_deref(), Some(told));
+                connection.execute_batch("ROLLBACK TO before; RELEASE before").unwrap();
+            }
+        }
+        assert!(foreign(0, &[]).unwrap().is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -100,6 +101,36 @@ def test_many_may_migrate_at_once(empty):
 def test_an_address_that_is_wrong_is_told(url, hint):
     with pytest.raises(StoreError, match=hint):
         TicketStore(url)
+
+
+def test_nothing_is_sent_in_clear_text_to_another_machine_unasked():
+    """The address is one that isn't a loopback address, and reaches this machine all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"postgresql://me:secret@0.0.0.0:{server.getsockname()[1]}/agents"
+        heard = []
+
+        def answer():
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    request = connection.recv(8)
+                    # `N`: this server has no TLS.
+                    connection.sendall(b"N")
+                    heard.append((request[4:], connection.recv(1000)))
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(
+            StoreError, match=r"it offers no TLS.* pass \?sslmode=disable"
+        ) as caught:
+            TicketStore(address)
+        assert "secret" not in str(caught.value)
+        with pytest.raises(StoreError):
+            TicketStore(f"{address}?sslmode=prefer")
+        answering.join(30)
+    (code, nothing), (_, startup) = heard
+    assert (code, nothing) == (bytes.fromhex("04d2162f"), b"")
+    assert b"agents" in startup
 
 
 def test_the_password_is_never_shown(database):

@@ -30,8 +30,8 @@ static TEMPLATE: LazyLock<String> = LazyLock::new(|| {
     let name = format!("template_{}", std::process::id());
     query(&server(), &format!("CREATE DATABASE {name}"));
     let pgmq = std::fs::read_to_string(variable("CALLSLIP_TEST_PGMQ")).unwrap();
-    let (from, to) = PostgresStore::migrate(&at(&name), Some(&pgmq)).unwrap();
-    assert!(from == 0 && to > 0, "{from} to {to}");
+    let done = PostgresStore::migrate(&at(&name), Some(&pgmq)).unwrap();
+    assert!(done.before == 0 && done.after > 0 && done.missing_roles.is_empty(), "{done:?}");
     name
 });
 
