@@ -42,6 +42,15 @@ class Call:
         feed = session.run._feed
         self._undo = feed.enter_call(ticket) if feed is not None and feed.observers else ()
 
+    def may_begin(self) -> bool:
+        """Whether the tool may be called now. Asked by whoever calls it, at the last moment.
+
+        The call may have waited for a thread, or for a slot of the tool, while the run was
+        cancelled.
+        """
+        session = self.session
+        return session is not None and session.may_begin(self.ticket)
+
     @property
     def parts(self) -> dict[str, File]:
         """Images and files of the run so far, by their labels; none when the run is gone."""

@@ -20,7 +20,7 @@ from callslip._failure import is_cancelled
 from callslip._runtime.calls import Call
 from callslip._runtime.model_in_thread import ThreadRequester, run_here
 from callslip._runtime.model_step import ask
-from callslip._runtime.on_loop import SessionDriver, call_to_end, call_tool, run_task
+from callslip._runtime.on_loop import SessionDriver, call_if, call_to_end, call_tool, run_task
 from callslip._runtime.questions import Question, answer_sync
 from callslip._runtime.start import begins_with_calls, prepare_sync
 from callslip._runtime.stops import DeadlineReached, Stopped
@@ -210,7 +210,7 @@ class _Driver(SessionDriver):
             if tool.is_async or tool.gate is not None:
                 outcome = self.wait_for_thread(pool.on_loop(call_tool(session, command, call)))
             else:
-                outcome = tool.call(command.arguments, context)
+                outcome = call_if(call.may_begin, tool.call, command.arguments, context)
                 if hasattr(outcome, "__await__"):
                     outcome = self.wait_for_thread(pool.on_loop(pool.coroutine_of(outcome)))
         except Stopped:
@@ -264,7 +264,7 @@ class _Driver(SessionDriver):
         if tool.is_async or tool.gate is not None:
             future = pool.on_loop(call_tool(session, command, call))
         else:
-            future = pool.submit(call_to_end, tool.call, command.arguments, context)
+            future = pool.submit(call_to_end, call.may_begin, tool.call, command.arguments, context)
         call.leave()
         self._calls[ticket] = (call, future.cancel)
 

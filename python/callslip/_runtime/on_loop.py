@@ -14,7 +14,7 @@ from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip._threads.shield import shielded
 from callslip.errors import StoreError
-from callslip.tools import Tool
+from callslip.tools import Outcome, Tool
 
 if TYPE_CHECKING:
     from callslip._core import Command
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from callslip._runtime.reconcile import Reconciling
     from callslip._runtime.session import RunSession
     from callslip.runs import Run, RunResult
-    from callslip.tools import Context, Outcome
+    from callslip.tools import Context
 
 __all__ = [
     "PendingResult",
     "SessionDriver",
     "call_held",
+    "call_if",
     "call_to_end",
     "call_tool",
     "read_spent",
@@ -81,40 +82,61 @@ async def call_tool(session: RunSession, command: Command.CallTool, call: Call) 
     tool, context = session.resolve_tool(command, call)
     if type(tool) is Tool and tool.gate is None and (function := tool._direct) is not None:
         # The most frequent tools take the way that costs least.
+        if not call.may_begin():
+            return _not_begun()
         try:
             result = await function(**command.arguments)
         except Exception as error:  # noqa: BLE001  # the model reads it
             return tool._outcome_of_error(error)
         return tool._outcome_of_result(result)
-    return await call_held(tool, command.arguments, context, session.root)
+    return await call_held(tool, command.arguments, context, session.root, call.may_begin)
 
 
 async def call_held(
-    tool: Called, arguments: Mapping[str, Any], context: Context | None, root: str
+    tool: Called,
+    arguments: Mapping[str, Any],
+    context: Context | None,
+    root: str,
+    may_begin: Callable[[], bool],
 ) -> Outcome:
     """Call a tool once it has a slot for the tree of this root, and wait for the outcome."""
     if tool.gate is None:
-        return await _call(tool, arguments, context)
+        return await _call(tool, arguments, context, may_begin)
     async with tool.gate.held(root):
-        return await _call(tool, arguments, context)
+        return await _call(tool, arguments, context, may_begin)
 
 
-async def _call(tool: Called, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
+async def _call(
+    tool: Called,
+    arguments: Mapping[str, Any],
+    context: Context | None,
+    may_begin: Callable[[], bool],
+) -> Outcome:
     if tool.is_async or tool.awaits_on_loop:
-        return await tool.acall(arguments, context)
+        return await tool.acall(arguments, context) if may_begin() else _not_begun()
     if tool.gate is None:
-        outcome = await pool.in_thread(tool.call, arguments, context)
+        outcome = await pool.in_thread(call_if, may_begin, tool.call, arguments, context)
     else:
-        inside = pool.submit_inside(tool.gate, tool.call, arguments, context)
+        inside = pool.submit_inside(tool.gate, call_if, may_begin, tool.call, arguments, context)
         outcome = await pool.result_of(inside)
     if hasattr(outcome, "__await__"):
         outcome = await cast("Awaitable[Outcome]", outcome)
     return cast("Outcome", outcome)
 
 
-def call_to_end(call: Callable[..., Any], *args: Any) -> Outcome:
+def call_if(may_begin: Callable[[], bool], call: Callable[..., Any], *args: Any) -> Any:
+    """Call a tool, unless its run has given the call up while it waited for this thread."""
+    return call(*args) if may_begin() else _not_begun()
+
+
+def _not_begun() -> Outcome:
+    """Return an outcome that nobody reads: the ticket of the call is completed."""
+    return Outcome.Error("the call was given up before it began")
+
+
+def call_to_end(may_begin: Callable[[], bool], call: Callable[..., Any], *args: Any) -> Outcome:
     """Call a tool in the pool, and wait there if it returns an awaitable."""
-    outcome = call(*args)
+    outcome = call_if(may_begin, call, *args)
     if hasattr(outcome, "__await__"):
         outcome = pool.on_loop(pool.coroutine_of(outcome)).result().get()
     return cast("Outcome", outcome)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from callslip._core import Command, Delta, Outcome
+from callslip._runtime.beginning import Beginning, FirstCommands
 from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
 from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
@@ -34,63 +35,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
-    from callslip._runtime.early_driver import UnstartedDriver
-    from callslip._runtime.place import Place
     from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.agent import Agent
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelReply
-    from callslip.parts import Content, Said
     from callslip.store import TicketStore
     from callslip.tools import Tool
 
-__all__ = ["Beginning", "FirstCommands", "RunSession"]
-
-FirstCommands: TypeAlias = "Callable[[RunSession], list[Command]]"
-"""Starts or resumes the run of a session, and returns the commands that are due then."""
+__all__ = ["RunSession"]
 
 R = TypeVar("R", bound=Resource)
-
-
-class Beginning:
-    """How a run begins in a session.
-
-    Args:
-        first_commands: Starts or resumes the run.
-
-    Attributes:
-        said: The task of a new run, until it is started.
-        unchecked_task: The task of a run that a program has started, until `check_task` was called.
-        unstarted: The driver until then of a run in a task of its own; else `None`.
-        inbox: What the run is told from elsewhere; `None` unless its store is shared.
-        place: Where a child run stands in its tree; `None` at the top, and unless the store is
-            shared.
-        continues_children: Whether child runs that began before are to be opened.
-        only_reads: Whether the agent only reads the result of the run, which is of another one.
-    """
-
-    __slots__ = (
-        "continues_children",
-        "first_commands",
-        "inbox",
-        "only_reads",
-        "place",
-        "said",
-        "unchecked_task",
-        "unstarted",
-    )
-
-    def __init__(self, first_commands: FirstCommands) -> None:
-        self.first_commands: FirstCommands = first_commands
-        self.said: Said | None = None
-        self.unchecked_task: Content | None = None
-        self.unstarted: UnstartedDriver | None = None
-        self.inbox: Inbox | None = None
-        self.place: Place | None = None
-        self.continues_children: bool = False
-        self.only_reads: bool = False
 
 
 class RunSession:
@@ -305,6 +261,21 @@ class RunSession:
             deps=run._deps,
             _call=call,
         )
+
+    def may_begin(self, ticket: int) -> bool:
+        """Whether a call may begin now, from any thread: a run that was cancelled makes none.
+
+        A child run learns of the end of a run above a little later. It is cancelled here then.
+        """
+        with self._end as end:
+            if end.is_closed or not self.core.is_open(ticket):
+                return False
+        for known in self.beginning.runs_above:
+            above = known()
+            if above is not None and above.stop_reason == "cancelled":
+                self.run.cancel()
+                return False
+        return True
 
     def complete_call(self, ticket: int, outcome: Outcome) -> list[Command]:
         """Record the outcome of a tool call."""

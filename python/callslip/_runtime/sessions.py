@@ -114,6 +114,7 @@ def new_session(
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
     if above is not None:
         above.run._add_child(run)
+        session.beginning.stand_below(above)
     _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task

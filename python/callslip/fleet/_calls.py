@@ -192,7 +192,9 @@ class CallHere:
         if self.claim.claims > 1 and tool.effect == "once":
             called = CallInDoubt(tool) if tool.reconcile is None else Reconciling(tool)
         root = self._context.run_id.partition(".")[0]
-        return await call_held(called, self._arguments, self._context, root)
+        return await call_held(
+            called, self._arguments, self._context, root, lambda: not self._state.cancelled
+        )
 
 
 class _State:

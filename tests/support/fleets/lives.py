@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from callslip import Agent, Context, TicketStore, tool
@@ -37,6 +38,13 @@ async def tell(url: str, queue: str, key: str, runs: dict[str, str]) -> None:
         store.run(runs["resting"]).approve("T4", by="Ann")
         store.run(runs["doomed"]).cancel()
         store.run(runs["over"]).send("Once more.")
+
+
+async def play(place: str, ledger: str, seed: int, life: int, seconds: float | None) -> None:
+    """Be one of the processes of a random sequence."""
+    from sequences.play import live
+
+    await asyncio.to_thread(live, place, ledger, seed, life, seconds)
 
 
 async def work_slowly(url: str) -> None:

@@ -1,0 +1,67 @@
+"""How the run of a session begins, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import ref
+
+if TYPE_CHECKING:
+    from callslip._core import Command
+    from callslip._runtime.early_driver import UnstartedDriver
+    from callslip._runtime.inbox import Inbox
+    from callslip._runtime.place import Place
+    from callslip._runtime.session import RunSession
+    from callslip.parts import Content, Said
+    from callslip.runs import Run
+
+__all__ = ["Beginning", "FirstCommands"]
+
+FirstCommands: TypeAlias = "Callable[[RunSession], list[Command]]"
+"""Starts or resumes the run of a session, and returns the commands that are due then."""
+
+
+class Beginning:
+    """How a run begins in a session.
+
+    Args:
+        first_commands: Starts or resumes the run.
+
+    Attributes:
+        said: The task of a new run, until it is started.
+        unchecked_task: The task of a run that a program has started, until `check_task` was called.
+        unstarted: The driver until then of a run in a task of its own; else `None`.
+        inbox: What the run is told from elsewhere; `None` unless its store is shared.
+        place: Where a child run stands in its tree; `None` at the top, and unless the store is
+            shared.
+        continues_children: Whether child runs that began before are to be opened.
+        only_reads: Whether the agent only reads the result of the run, which is of another one.
+        runs_above: The runs of this process above a child run, the nearest first.
+    """
+
+    __slots__ = (
+        "continues_children",
+        "first_commands",
+        "inbox",
+        "only_reads",
+        "place",
+        "runs_above",
+        "said",
+        "unchecked_task",
+        "unstarted",
+    )
+
+    def __init__(self, first_commands: FirstCommands) -> None:
+        self.first_commands: FirstCommands = first_commands
+        self.said: Said | None = None
+        self.unchecked_task: Content | None = None
+        self.unstarted: UnstartedDriver | None = None
+        self.inbox: Inbox | None = None
+        self.place: Place | None = None
+        self.continues_children: bool = False
+        self.only_reads: bool = False
+        self.runs_above: tuple[ref[Run], ...] = ()
+
+    def stand_below(self, above: RunSession) -> None:
+        """Remember the runs above a child run. Nothing is kept alive by that."""
+        self.runs_above = (ref(above.run), *above.beginning.runs_above)
