@@ -268,13 +268,18 @@ class TicketStore(StoreReads):
             tickets: The ids of the tickets that have started the child runs; default all.
             above: The id of the run whose driver has driven them; default the parent run.
         """
-        for child in self.runs(parent=run_id, status="running"):
-            if tickets is None or child.parent_ticket in tickets:
-                with suppress(StoreError):
-                    above = above or run_id
+        above = above or run_id
+        for child in self.runs(parent=run_id):
+            if tickets is not None and child.parent_ticket not in tickets:
+                continue
+            with suppress(StoreError):
+                if child.status == "running":
                     with run_lock(self, child.run_id):
                         _core.Run.abandon(self._native, child.run_id, time.time(), above)
-                    self._end_children(child.run_id, above=above)
+                elif child.stop_reason != "cancelled":
+                    continue
+                # A process may have ended between its end and that of the runs below it.
+                self._end_children(child.run_id, above=above)
 
     def close(self) -> None:
         """Write all pending events, and release the file for other processes.

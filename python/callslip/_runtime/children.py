@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_tree",
     "child_session",
+    "end_outlived",
     "instructions_below",
     "levels_below",
     "levels_left",
@@ -84,6 +85,8 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
             core = _core.Run.open(native, run_id, session.core)
         core.adopt(setup.native)
     run = Run(core, run_id, task, agent=agent, store=session.store, deps=session.run._deps)
+    if not is_new:
+        end_outlived(run)
     session.run._add_child(run)
     # Only the runs of workers rest.
     again = resume if session.beginning.inbox is None else resume_after_rest
@@ -102,6 +105,13 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)
     return child
+
+
+def end_outlived(run: Run) -> None:
+    """Cancel the runs below a run that is resumed which nobody waits for any more."""
+    over = {ticket.id for ticket in run.tickets if ticket._ends_children}
+    if over and run._store is not None:
+        run._store._end_children(run.id, over)
 
 
 def said_below(above: RunSession, said: Said) -> Said:

@@ -121,7 +121,9 @@ class Inbox:
                 if run is not None and run.finished and run.id != self.run_id:
                     void.append(message.number)
                     if message.kind == "say":
-                        text = "run %s ended before it read a message, which is dropped"
+                        text = (
+                            "run %s ended before it read a message, which waits until it is resumed"
+                        )
                         _log.warning(text, run.id)
                 else:
                     # Its driver has not begun yet, or leaves the run just now.

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from callslip import _core
 from callslip._options import check_run_id
 from callslip._runtime.calls import enclosing_session
-from callslip._runtime.children import check_tree, levels_left, said_below
+from callslip._runtime.children import check_tree, end_outlived, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.known import Known, check_root
 from callslip._runtime.place import Place
@@ -177,9 +177,7 @@ def resumed_session(
     run = Run(core, run_id, core.task, agent=agent, store=store, deps=deps)
     try:
         check_tree(store, core, worker, setup, levels)
-        over = {ticket.id for ticket in run.tickets if ticket._ends_children}
-        if over:
-            store._end_children(run_id, over)
+        end_outlived(run)
     except BaseException:
         core.release()
         raise

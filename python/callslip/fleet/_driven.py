@@ -203,8 +203,8 @@ class Driven:
         messages = [InboxMessage(*row) for row in self._shared.inbox(claim.run_id)]
         if claim.is_over and not any(_reopens(message, claim.run_id) for message in messages):
             # It has ended, and its worker has died before it said so; or it was told too late.
-            self._shared.drop_messages([message.number for message in messages])
             self._agents.store._end_children(claim.run_id)
+            self._shared.drop_messages([message.number for message in messages])
             return None
         found = self._fitting_agent()
         if found is None:

@@ -311,13 +311,19 @@ impl PostgresStore {
         Ok(rows.iter().map(message).collect())
     }
 
-    /// Drops messages that lead to nothing.
+    /// Drops messages that lead to nothing. What a user said to a child run that is over waits for whoever resumes that
+    /// run: it was acknowledged.
     ///
     /// # Errors
     /// The database refuses it.
     pub fn drop_messages(&self, ids: &[i64]) -> Result<(), StoreError> {
-        self.ask(async |connected| connected.query("DELETE FROM callslip.inbox WHERE id = ANY ($1)", &[&ids]).await)
-            .map(drop)
+        let sql = "WITH dropped AS (
+                DELETE FROM callslip.inbox WHERE id = ANY ($1) AND (kind <> 'say' OR run = holder)
+            ), kept AS (
+                UPDATE callslip.inbox SET holder = run WHERE id = ANY ($1) AND kind = 'say' AND run <> holder
+                RETURNING run)
+            UPDATE callslip.run SET holder = NULL WHERE id IN (SELECT run FROM kept) AND finished_at IS NOT NULL";
+        self.ask(async |connected| connected.query(sql, &[&ids]).await).map(drop)
     }
 
     /// Tells a run something, wherever it is driven.

@@ -30,3 +30,10 @@ def test_in_memory(part):
 def test_in_a_file_of_processes_that_end_in_the_middle(nursery, tmp_path):
     for seed in seeds(8):
         assert play.file(seed, nursery, tmp_path) == [], f"seed {seed}"
+
+
+def test_in_a_database_of_several_processes(nursery, tmp_path, postgres):
+    for seed in seeds(3):
+        url = postgres.new_database()
+        assert play.shared(seed, nursery, tmp_path, url) == [], f"seed {seed}"
+        postgres.drop_database(url)

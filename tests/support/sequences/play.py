@@ -45,13 +45,20 @@ def settle(crew: Crew, store: TicketStore, players: Players, ledger: Ledger, see
         for ticket in waiting:
             players.decide(chance.choice(["approve", "approve", "deny"]), ticket.run_id, ticket.id)
         if not players.busy:
-            if not store.runs(status="running"):
+            if not store.runs(status="running") and not _is_due(store):
                 return
             if store._shared is None:
                 for agent in crew.agents.values():
                     players.resume_all(agent)
         time.sleep(0.001)
     ledger.write("fault", what=f"runs are left open: {store.runs(status='running')}")
+
+
+def _is_due(store: TicketStore) -> bool:
+    """Whether a run of a database has something to do: a message to it may just have come."""
+    if store._shared is None:
+        return False
+    return bool(store.query("SELECT id FROM callslip.run WHERE msg IS NOT NULL LIMIT 1"))
 
 
 def memory(seed: int) -> list[str]:
