@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from callslip.parts import File, Image
     from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
     from callslip.roles import Role
-    from callslip.runs import Run, RunResult, Ticket, Usage
+    from callslip.runs import Run, RunResult, Ticket, Usage, Waiting
     from callslip.sandbox import (
         Artifact,
         CommandRunner,
@@ -150,6 +150,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "Violation",
+    "Waiting",
     "__version__",
     "as_model",
     "at_terminal",
@@ -181,7 +182,7 @@ _HOMES = {
     "callslip.parts": "File Image",
     "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
     "callslip.roles": "Role",
-    "callslip.runs": "Run RunResult Ticket Usage",
+    "callslip.runs": "Run RunResult Ticket Usage Waiting",
     "callslip.sandbox": (
         "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
@@ -15,6 +16,7 @@ from callslip._options import (
     checked_texts,
 )
 from callslip.errors import TemplateError, ToolError, UsageError
+from callslip.models._call import ModelCall
 
 if TYPE_CHECKING:
     from callslip._answers import AnswerCheck
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from callslip.agent import Agent
     from callslip.history import HistoryPolicy, Summarize
     from callslip.limits import Limits
-    from callslip.models._call import ModelCall
     from callslip.models._reply import Model
     from callslip.protocols import Protocol, ProtocolName
     from callslip.roles import Role
@@ -39,6 +40,7 @@ __all__ = [
     "accepted_options",
     "check_template",
     "check_tool_names",
+    "checked_model",
     "checked_task_check",
     "history_of",
     "requested_options",
@@ -101,6 +103,24 @@ def requested_options(
         "max_tokens": max_tokens,
         "stop": checked_texts("stop", stop),
     }
+
+
+def checked_model(model: object) -> ModelCall:
+    """Return a model prepared for runs, and warn of a context that is lost.
+
+    Raises:
+        UsageError: It is no model.
+    """
+    call = ModelCall(model)
+    for one in call.leaves():
+        if one.hides_context:
+            warnings.warn(
+                f"the model '{one.name}' is a function that calls a model with a known context, "
+                "and has none itself: a long run is shortened only after a request has failed; "
+                f"use @functools.wraps(model), or set {one.name}.context",
+                stacklevel=3,
+            )
+    return call
 
 
 def accepted_options(model: ModelCall, requested: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
 from callslip._runtime.known import Known
+from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
@@ -21,9 +22,8 @@ from callslip.errors import UsageError
 from callslip.limits import check_limits
 from callslip.parts import Content
 from callslip.runs import Run, RunResult
-from callslip.runs._conversation import check_message, send_to_driver
+from callslip.runs._conversation import check_message
 from callslip.runs._result import AnswerT
-from callslip.runs._run import run_under_way
 from callslip.runs._told import last_said, told_conversation
 from callslip.tools._context import not_in_a_tool
 
@@ -88,8 +88,11 @@ class AgentRuns(Generic[AnswerT]):
         Args:
             task: The task of a new run: text, or a list of texts, images and files.
             run: The id of a run of the store, in place of a task. It is resumed, or takes the next
-                turn of the conversation. A run that this process works on already goes on.
-            say: A user message for that run.
+                turn of the conversation. A run that this process works on already goes on, and so
+                does one of a database that another process works on, or that waits for a worker:
+                it is followed here.
+            say: A user message for that run. As with `Run.send`, it is passed to whoever works on
+                the run.
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
@@ -149,18 +152,12 @@ class AgentRuns(Generic[AnswerT]):
         self, run_id: str, message: Content | None, deps: object, key: str | None = None
     ) -> Run[AnswerT]:
         """Start a run of the store, or send the message to the run that is in progress."""
-        store = self._agent._in_effect()._required_store()
         said = None if message is None else check_message(message, key)
-        under_way = run_under_way(run_id)
-        if under_way is not None and under_way._is_in_store(store):
-            if said is None:
-                return under_way
-            if send_to_driver(under_way, said, deps) is not None:
-                return under_way
         opened = partial(said_session, self._agent, run_id, said, deps)
-        session = self._reachable(run_id, opened)()
-        start_task(session)
-        return session.run
+        found = open_or_follow(self._agent, run_id, said, deps, opened)
+        if not isinstance(found, DrivenRun):
+            start_task(found)
+        return found.run
 
     def _reachable(self, run_id: str, opened: Callable[[], RunSession]) -> Callable[[], RunSession]:
         def reachable() -> RunSession:
@@ -216,14 +213,16 @@ class AgentRuns(Generic[AnswerT]):
         Args:
             task: As for `start`.
             owner: As for `run`.
-            run: As for `start`. The earlier events of the run are not streamed.
+            run: As for `start`. The earlier events of the run are not streamed. Leaving the block
+                 early ends nothing if another driver has the run.
             say: As for `start`.
             children: Whether the events of child runs are streamed too, without deltas; see
                 `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
-            approve: As for `run`. Default: call `run.approve(…)` or `run.deny(…)`.
+            approve: As for `run`; it is not called for a run that another driver has. Default:
+                call `run.approve(…)` or `run.deny(…)`.
 
         Raises:
             UsageError: An argument is of a wrong type; or, as the block is entered, as for
@@ -239,7 +238,10 @@ class AgentRuns(Generic[AnswerT]):
             said, run_id = None if say is None else check_message(say), cast("str", run)
             read = partial(said_session, self._agent, run_id, said, deps, approve=approve)
             return RunStream(
-                lambda attach: self._reachable(run_id, lambda: attach(read()))(), children=children
+                lambda attach: open_or_follow(
+                    self._agent, run_id, said, deps, lambda: attach(read())
+                ),
+                children=children,
             )
         session = new_session(
             self._agent,

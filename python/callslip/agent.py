@@ -13,6 +13,7 @@ from callslip._agent_options import (
     accepted_options,
     check_template,
     check_tool_names,
+    checked_model,
     checked_task_check,
     history_of,
     requested_options,
@@ -40,7 +41,6 @@ from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.limits import Limits, check_limits
-from callslip.models._call import ModelCall
 from callslip.parts import Content
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.roles import Role
@@ -167,7 +167,7 @@ class Agent(AgentRuns[AnswerT]):
         check_one_of("on_limit", on_limit, ("answer", "raise"))
         check_one_of("on_open_tickets", on_open_tickets, ("wait", "cancel"))
         self._requested: dict[str, Any] = requested_options(grammar, seed, max_tokens, stop)
-        self._model = ModelCall(model)
+        self._model = checked_model(model)
         self.protocol: Protocol = find_protocol(protocol)
         self._tools, self._answers = Toolbox(tools), Answers(returns, check_answer)
         self._instructions = Instructions(instructions)

@@ -17,6 +17,7 @@ __all__ = [
     "Busy",
     "CallslipError",
     "ContextFull",
+    "DrivenElsewhere",
     "InterpreterMissing",
     "IsolationUnavailable",
     "KeyTaken",
@@ -87,6 +88,10 @@ class StoreError(CallslipError):
     """
 
     run: Run | None = None
+
+
+class DrivenElsewhere(StoreError):
+    """Another driver works on the run, or a worker is to begin it."""
 
 
 class TakenOver(StoreError):

@@ -67,59 +67,88 @@ impl PyCommand {
     }
 }
 
-/// A new part of a reply that is still arriving. Texts only grow.
+/// A new part of a reply that is still arriving. Texts only grow. `turn` is that of a run, without one there is none.
 #[pyclass(name = "Delta", module = "callslip._core", frozen)]
 pub(super) enum PyDelta {
     /// More of the thoughts.
-    Thoughts { text: String },
+    #[pyo3(constructor = (text, turn = None))]
+    Thoughts { text: String, turn: Option<u32> },
     /// More of the model's reasoning: before the protocol's own reply, or beside it.
-    Reasoning { text: String },
+    #[pyo3(constructor = (text, turn = None))]
+    Reasoning { text: String, turn: Option<u32> },
     /// More of the text before a tool block, which may yet turn out to be a direct answer (chatty).
-    Text { text: String },
+    #[pyo3(constructor = (text, turn = None))]
+    Text { text: String, turn: Option<u32> },
     /// More of the final answer.
-    Answer { text: String },
+    #[pyo3(constructor = (text, turn = None))]
+    Answer { text: String, turn: Option<u32> },
     /// A call's own id is complete, or was given to it (chatty).
-    CallId { call: usize, id: String },
+    #[pyo3(constructor = (call, id, turn = None))]
+    CallId { call: usize, id: String, turn: Option<u32> },
     /// A call's tool name or route is complete.
-    Tool { call: usize, name: String },
+    #[pyo3(constructor = (call, name, turn = None))]
+    Tool { call: usize, name: String, turn: Option<u32> },
     /// More of a call's arguments, as the raw text of their JSON.
-    Arguments { call: usize, text: String },
+    #[pyo3(constructor = (call, text, turn = None))]
+    Arguments { call: usize, text: String, turn: Option<u32> },
     /// A call is complete while the rest of its block is still arriving (chatty).
-    CallReady { call: usize },
+    #[pyo3(constructor = (call, turn = None))]
+    CallReady { call: usize, turn: Option<u32> },
     /// The id of the ticket to await or load is complete.
-    TicketId { id: String },
+    #[pyo3(constructor = (id, turn = None))]
+    TicketId { id: String, turn: Option<u32> },
 }
 
 #[pymethods]
 impl PyDelta {
+    /// The turn of its reply in its run; `None` if the reply is of no run.
+    #[getter]
+    fn turn(&self) -> Option<u32> {
+        match self {
+            Self::Thoughts { turn, .. }
+            | Self::Reasoning { turn, .. }
+            | Self::Text { turn, .. }
+            | Self::Answer { turn, .. }
+            | Self::CallId { turn, .. }
+            | Self::Tool { turn, .. }
+            | Self::Arguments { turn, .. }
+            | Self::CallReady { turn, .. }
+            | Self::TicketId { turn, .. } => *turn,
+        }
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let shown = |text: &str| Ok::<_, PyErr>(PyString::new(py, text).repr()?.to_string());
-        Ok(match self {
-            Self::Thoughts { text } => format!("Delta.Thoughts(text={})", shown(text)?),
-            Self::Reasoning { text } => format!("Delta.Reasoning(text={})", shown(text)?),
-            Self::Text { text } => format!("Delta.Text(text={})", shown(text)?),
-            Self::Answer { text } => format!("Delta.Answer(text={})", shown(text)?),
-            Self::CallId { call, id } => format!("Delta.CallId(call={call}, id={})", shown(id)?),
-            Self::Tool { call, name } => format!("Delta.Tool(call={call}, name={})", shown(name)?),
-            Self::Arguments { call, text } => format!("Delta.Arguments(call={call}, text={})", shown(text)?),
-            Self::CallReady { call } => format!("Delta.CallReady(call={call})"),
-            Self::TicketId { id } => format!("Delta.TicketId(id={})", shown(id)?),
-        })
+        let (shown, turn) = match self {
+            Self::Thoughts { text, turn } => (format!("Delta.Thoughts(text={}", shown(text)?), turn),
+            Self::Reasoning { text, turn } => (format!("Delta.Reasoning(text={}", shown(text)?), turn),
+            Self::Text { text, turn } => (format!("Delta.Text(text={}", shown(text)?), turn),
+            Self::Answer { text, turn } => (format!("Delta.Answer(text={}", shown(text)?), turn),
+            Self::CallId { call, id, turn } => (format!("Delta.CallId(call={call}, id={}", shown(id)?), turn),
+            Self::Tool { call, name, turn } => (format!("Delta.Tool(call={call}, name={}", shown(name)?), turn),
+            Self::Arguments { call, text, turn } => {
+                (format!("Delta.Arguments(call={call}, text={}", shown(text)?), turn)
+            }
+            Self::CallReady { call, turn } => (format!("Delta.CallReady(call={call}"), turn),
+            Self::TicketId { id, turn } => (format!("Delta.TicketId(id={}", shown(id)?), turn),
+        };
+        Ok(turn.map_or_else(|| format!("{shown})"), |turn| format!("{shown}, turn={turn})")))
     }
 }
 
-impl From<Delta> for PyDelta {
-    fn from(delta: Delta) -> Self {
+impl PyDelta {
+    /// A delta of the reply of this turn; of none outside of a run.
+    pub(super) fn new(delta: Delta, turn: Option<u32>) -> Self {
         match delta {
-            Delta::Thoughts(text) => Self::Thoughts { text },
-            Delta::Reasoning(text) => Self::Reasoning { text },
-            Delta::Text(text) => Self::Text { text },
-            Delta::Answer(text) | Delta::Value(text) => Self::Answer { text },
-            Delta::CallId { call, id } => Self::CallId { call, id },
-            Delta::Tool { call, name, .. } => Self::Tool { call, name },
-            Delta::Arguments { call, text } => Self::Arguments { call, text },
-            Delta::CallReady { call } => Self::CallReady { call },
-            Delta::TicketId { id, .. } => Self::TicketId { id },
+            Delta::Thoughts(text) => Self::Thoughts { text, turn },
+            Delta::Reasoning(text) => Self::Reasoning { text, turn },
+            Delta::Text(text) => Self::Text { text, turn },
+            Delta::Answer(text) | Delta::Value(text) => Self::Answer { text, turn },
+            Delta::CallId { call, id } => Self::CallId { call, id, turn },
+            Delta::Tool { call, name, .. } => Self::Tool { call, name, turn },
+            Delta::Arguments { call, text } => Self::Arguments { call, text, turn },
+            Delta::CallReady { call } => Self::CallReady { call, turn },
+            Delta::TicketId { id, .. } => Self::TicketId { id, turn },
         }
     }
 }

@@ -18,6 +18,7 @@ mod exceptions {
     pyo3::import_exception!(callslip.errors, NoLease);
     pyo3::import_exception!(callslip.errors, ReplayError);
     pyo3::import_exception!(callslip.errors, StoreError);
+    pyo3::import_exception!(callslip.errors, DrivenElsewhere);
     pyo3::import_exception!(callslip.errors, TakenOver);
     pyo3::import_exception!(callslip.errors, TemplateError);
     pyo3::import_exception!(callslip.errors, ToolError);
@@ -94,6 +95,12 @@ impl From<CoreError> for PyErr {
             | CoreError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }) => {
                 exceptions::NoLease::new_err(message)
             }
+            CoreError::Live(LiveError::Store(
+                StoreError::UnderWay { .. } | StoreError::Elsewhere { .. } | StoreError::NotBegun { .. },
+            ))
+            | CoreError::Store(
+                StoreError::UnderWay { .. } | StoreError::Elsewhere { .. } | StoreError::NotBegun { .. },
+            ) => exceptions::DrivenElsewhere::new_err(message),
             CoreError::Live(
                 LiveError::Store(_)
                 | LiveError::Unreadable { .. }
@@ -119,6 +126,7 @@ impl From<CoreError> for PyErr {
 pub(super) fn prepare(py: Python<'_>) {
     use pyo3::PyTypeInfo;
     exceptions::StoreError::type_object(py);
+    exceptions::DrivenElsewhere::type_object(py);
     exceptions::TakenOver::type_object(py);
     exceptions::NoLease::type_object(py);
     exceptions::ReplayError::type_object(py);

@@ -102,7 +102,7 @@ impl PyReader {
         } else {
             push(&mut *lock(reading)?)
         }?;
-        Ok((PyList::new(py, deltas.into_iter().map(PyDelta::from))?, status_text(py, status)))
+        Ok((PyList::new(py, deltas.into_iter().map(|delta| PyDelta::new(delta, None)))?, status_text(py, status)))
     }
 
     /// What is there of the reply.

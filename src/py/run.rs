@@ -336,7 +336,7 @@ impl PyRun {
             push(&mut *run.lock()?)
         }?;
         let (deltas, stop) = pushed.map_or((Vec::new(), true), |pushed| (pushed.deltas, pushed.stop));
-        let deltas = deltas.into_iter().map(PyDelta::from).collect();
+        let deltas = deltas.into_iter().map(|delta| PyDelta::new(delta, Some(turn))).collect();
         Ok((deltas, stop, to_commands(slf.py(), &commands)?))
     }
 

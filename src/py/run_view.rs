@@ -11,7 +11,7 @@ use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
 use crate::run::{Phase, write_log};
 use crate::store::Hold;
-use crate::ticket::{Ticket, TicketId};
+use crate::ticket::TicketId;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -96,7 +96,7 @@ impl PyRunView {
     }
 
     /// The open tickets for which something is under way, with whether another run works on it; `None` while the model or
-    /// the program is asked, or the run is over. Those that await approval are not among them.
+    /// the program is asked, or the run is over. Those that await a decision are not among them.
     #[getter]
     fn under_way(&self) -> CoreResult<Option<Vec<(u32, bool)>>> {
         let under_way = self.lock()?.machine().under_way();
@@ -244,11 +244,44 @@ impl PyRunView {
         Ok(state.tickets.to_json(state.own_task()))
     }
 
-    /// All tickets, oldest first.
-    fn tickets(&self) -> CoreResult<Vec<PyTicketRow>> {
+    /// The open tickets on which somebody outside of the run is to decide, and those for which something is under way, at
+    /// one moment; `None` as for `under_way`.
+    #[getter]
+    fn waits_for(&self) -> CoreResult<Option<(Vec<u32>, Vec<u32>)>> {
         let run = self.lock()?;
-        let row = |ticket: &Ticket| PyTicketRow::of_run(&run, ticket);
-        Ok(run.machine().state().tickets.iter().map(row).collect())
+        let Some(under_way) = run.machine().under_way() else { return Ok(None) };
+        let awaiting = run.machine().awaiting_decision().into_iter().map(|ticket| ticket.0).collect();
+        Ok(Some((awaiting, under_way.into_iter().map(|(ticket, _)| ticket.0).collect())))
+    }
+
+    /// The run above it, and the ticket there that it works for; `None` at the top.
+    #[getter]
+    fn parent(&self) -> CoreResult<Option<(String, u32)>> {
+        let run = self.lock()?;
+        let parent = run.machine().origin().parent.as_ref();
+        Ok(parent.map(|parent| (parent.run_id.clone(), parent.ticket.0)))
+    }
+
+    /// The open tickets on which somebody outside of the run is to decide, oldest first.
+    #[getter]
+    fn awaiting_decision(&self) -> CoreResult<Vec<u32>> {
+        Ok(self.lock()?.machine().awaiting_decision().into_iter().map(|ticket| ticket.0).collect())
+    }
+
+    /// The tickets that are new to a reader who knows the first ones, as they were after so many changes; and how many
+    /// changes there were by now.
+    fn ticket_news(&self, known: usize, changes: usize) -> CoreResult<(Vec<PyTicketRow>, usize)> {
+        let run = self.lock()?;
+        let tickets = &run.machine().state().tickets;
+        let rows = tickets.news(known, changes).map(|ticket| PyTicketRow::of_run(&run, ticket)).collect();
+        Ok((rows, tickets.change_count()))
+    }
+
+    /// The tickets that have ended, in the order in which they did, without the first `known` of them.
+    fn ended_since(&self, known: usize) -> CoreResult<Vec<u32>> {
+        let run = self.lock()?;
+        let ended = run.machine().state().tickets.ended();
+        Ok(ended.get(known..).unwrap_or_default().iter().map(|ticket| ticket.0).collect())
     }
 
     /// How many tickets the run has opened.

@@ -53,6 +53,16 @@ impl RunMachine {
         self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
     }
 
+    /// Whether somebody outside of the run is to decide on a call, which does not go on until then.
+    pub fn awaits_decision(&self, ticket: TicketId) -> bool {
+        self.awaits_approval(ticket)
+    }
+
+    /// The calls on which somebody is to decide, oldest first.
+    pub fn awaiting_decision(&self) -> Vec<TicketId> {
+        self.state.open_calls.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
+    }
+
     /// Whether a call awaits approval.
     pub(super) fn is_parked(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)

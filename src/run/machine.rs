@@ -261,13 +261,13 @@ impl RunMachine {
     }
 
     /// The open tickets for which something is under way, with whether another run works on it; `None` while the model
-    /// or the program is asked, or the run is over. Those that await approval or other tickets are not among them.
+    /// or the program is asked, or the run is over. Those that await a decision or other tickets are not among them.
     pub fn under_way(&self) -> Option<Vec<(TicketId, bool)>> {
         if !matches!(self.state.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
             return None;
         }
         let open = self.state.open_calls.iter();
-        let begun = open.filter(|(ticket, call)| !self.is_parked(**ticket) && self.state.has_needs(call));
+        let begun = open.filter(|(ticket, call)| !self.awaits_decision(**ticket) && self.state.has_needs(call));
         let is_task = |ticket| self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
         Some(begun.map(|(ticket, _)| (*ticket, is_task(*ticket))).collect())
     }

@@ -4,6 +4,7 @@ use super::{Decision, Outcome, Status, Ticket, TicketId};
 use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,6 +18,12 @@ fn position(id: TicketId) -> Option<usize> {
 pub struct TicketList {
     tickets: Vec<Ticket>,
     open: usize,
+    /// The tickets that were changed after they were opened, in order, for readers that keep what they have read.
+    #[serde(skip)]
+    changes: Vec<TicketId>,
+    /// The tickets that have an outcome, in the order in which they had it.
+    #[serde(skip)]
+    ended: Vec<TicketId>,
 }
 
 #[derive(Serialize)]
@@ -40,29 +47,64 @@ impl TicketList {
 
     /// Completes a ticket. False where there is none, or it is completed already: an outcome never changes.
     pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, parts: &[Part], at: f64) -> bool {
-        match position(id).and_then(|position| self.tickets.get_mut(position)) {
+        match self.get_mut(id) {
             Some(ticket) if ticket.outcome.is_none() => {
                 ticket.parked = false;
                 ticket.outcome = Some(outcome);
                 ticket.parts = parts.to_vec();
                 ticket.completed_at = Some(at);
                 self.open = self.open.saturating_sub(1);
+                self.ended.push(id);
                 true
             }
             _ => false,
         }
     }
 
+    /// A ticket that is about to change.
+    fn get_mut(&mut self, id: TicketId) -> Option<&mut Ticket> {
+        let ticket = self.tickets.get_mut(position(id)?)?;
+        self.changes.push(id);
+        Some(ticket)
+    }
+
+    /// The tickets that have an outcome, in the order in which they had it.
+    pub fn ended(&self) -> &[TicketId] {
+        &self.ended
+    }
+
+    /// Puts the tickets that have ended in order. A snapshot has their times.
+    pub(crate) fn order_ended(&mut self) {
+        let mut ended: Vec<_> =
+            self.tickets.iter().filter_map(|ticket| Some((ticket.completed_at?, ticket.id))).collect();
+        ended.sort_by(|one, other| one.0.total_cmp(&other.0));
+        self.ended = ended.into_iter().map(|(_, id)| id).collect();
+    }
+
+    /// How many changes there were of tickets that were opened before.
+    pub fn change_count(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// What is new to a reader who knows the first tickets, as they were after so many changes: those of them that have
+    /// changed since, each once, then the others.
+    pub fn news(&self, known: usize, changes: usize) -> impl Iterator<Item = &Ticket> {
+        let changed: BTreeSet<_> = self.changes.get(changes..).unwrap_or_default().iter().copied().collect();
+        let changed =
+            changed.into_iter().filter_map(move |id| self.tickets.get(position(id).filter(|at| *at < known)?));
+        changed.chain(self.tickets.get(known..).unwrap_or_default())
+    }
+
     /// The role of its run is known.
     pub(crate) fn set_role(&mut self, id: TicketId, role: String) {
-        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+        if let Some(ticket) = self.get_mut(id) {
             ticket.role = Some(role);
         }
     }
 
     /// Its arguments are final.
     pub(crate) fn fill(&mut self, id: TicketId, arguments: &Arc<Value>, parked: bool) {
-        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+        if let Some(ticket) = self.get_mut(id) {
             ticket.arguments = Some(Arc::clone(arguments));
             ticket.parked = parked;
         }
@@ -70,14 +112,14 @@ impl TicketList {
 
     /// An attempt at it has failed, so that it is tried this often so far.
     pub(crate) fn set_attempts(&mut self, id: TicketId, attempts: u32) {
-        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+        if let Some(ticket) = self.get_mut(id) {
             ticket.attempts = attempts;
         }
     }
 
     /// A person, `by`, has approved of it, with other arguments if there are any.
     pub(crate) fn approve(&mut self, id: TicketId, arguments: Option<&Arc<Value>>, by: Option<&Arc<str>>) {
-        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+        if let Some(ticket) = self.get_mut(id) {
             ticket.parked = false;
             ticket.decision = Some(Decision::Approved);
             ticket.approved_by = by.cloned();
@@ -90,7 +132,7 @@ impl TicketList {
 
     /// The program has decided whether it needs approval.
     pub(crate) fn approval_checked(&mut self, id: TicketId, parked: bool, reason: Option<Arc<str>>) {
-        if let Some(ticket) = position(id).and_then(|position| self.tickets.get_mut(position)) {
+        if let Some(ticket) = self.get_mut(id) {
             ticket.parked = parked;
             ticket.approval_reason = reason;
         }

@@ -52,7 +52,10 @@ class ModelRequests:
         self._agent = agent
         # Without options and history policy the model is called directly.
         is_plain = (
-            not agent._options and not callable(agent.history) and not agent._model.is_wrapped
+            not agent._options
+            and not callable(agent.history)
+            and not agent._model.is_wrapped
+            and "run_id" not in agent._model.accepts
         )
         self._plain = agent._model.plain if is_plain else None
         self._history: History | None = None
@@ -90,6 +93,8 @@ class ModelRequests:
         if self._run._core.has_parts:
             call.report_unread(self._run.messages)
         options = agent._options
+        if "run_id" in call.accepts:
+            options = {**options, "run_id": self._run.id}
         if not options:
             return call(shown)
         if "grammar" in options and "grammar" in call.accepts:

@@ -186,7 +186,8 @@ def _context(session: RunSession, question: Command.CheckApproval) -> Context:
 
 
 def _ticket(session: RunSession, question: Command.AskApproval) -> Ticket:
-    return Ticket.from_row(session.core.tickets()[question.ticket - 1])
+    (ticket,) = session.run._reads.tickets.some([question.ticket])
+    return ticket
 
 
 def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Command]:

@@ -217,7 +217,7 @@ class RunSession:
         usage = None if reply.usage is None else core_usage(reported_counts(reply.usage))
         feed = self.run._feed
         if reply.reasoning and feed is not None and self.is_current_turn(turn):
-            feed.on_delta(Delta.Reasoning(reply.reasoning))
+            feed.on_delta(Delta.Reasoning(reply.reasoning, turn))
         return self.publish_events(
             self.core.reply(reply.text, turn, reply.finish_reason, usage, self.now(), model=model)
         )

@@ -24,6 +24,7 @@ from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
+from callslip.runs._feed import feed_of
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -115,10 +116,19 @@ def new_session(
     if above is not None:
         above.run._add_child(run)
         session.beginning.stand_below(above)
+        _tell_above(session, above)
     _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
+
+
+def _tell_above(session: RunSession, above: RunSession) -> None:
+    """Tell those who watch the run that calls, if they want to know or a call may await them."""
+    feed = above.run._feed
+    asks = session.agent._asks_for_approval is not None
+    if feed is not None and (feed.wants_children or asks):
+        feed_of(session.run).tell(feed)
 
 
 def _inbox_of(session: RunSession, above: RunSession | None) -> Inbox | None:

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
 from callslip._runtime.event_queue import EventQueue
+from callslip._runtime.kept_run import DrivenRun
 from callslip._runtime.on_loop import PendingResult
 from callslip._runtime.opening import release, take_in_thread
 from callslip._runtime.sessions import continued_session
 from callslip._runtime.start import begins_with_calls, prepare
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
+from callslip.events import Progress
+from callslip.runs import RunResult, Waiting
 from callslip.runs._conversation import agent_of, append_message, check_message, send_to_driver
+from callslip.runs._elsewhere import catch_up
 from callslip.runs._feed import feed_of
 from callslip.runs._result import AnswerT
 
@@ -29,9 +34,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from callslip._runtime.session import RunSession
-    from callslip.events import Delta, Event, Progress
+    from callslip.events import Delta, Event
     from callslip.parts import Content, Said
-    from callslip.runs import Run, RunResult, Ticket
+    from callslip.runs import Run, Ticket
 
     _Attach = Callable[[RunSession], RunSession]
 
@@ -43,17 +48,19 @@ class RunStream(Generic[AnswerT]):
 
     The iteration ends when the run does. Its last event is `run_finished`, with the reason; if the
     run has failed, the iteration raises its exception then. The stream applies backpressure: a run
-    is never more than a few hundred events ahead of its reader.
+    is never more than a few hundred events ahead of its reader, unless another driver has it.
     """
 
     def __init__(
         self,
-        session: RunSession | Callable[[_Attach], RunSession],
+        session: RunSession | Callable[[_Attach], RunSession | DrivenRun],
         *,
         children: bool,
     ) -> None:
         # A run that a store keeps is read when the block is entered.
-        self._read: Callable[[_Attach], RunSession] | None = None
+        self._read: Callable[[_Attach], RunSession | DrivenRun] | None = None
+        # None if another driver has the run.
+        self._session: RunSession | None = None
         self._run: Run[AnswerT] | None = None
         if callable(session):
             self._read = session
@@ -96,15 +103,42 @@ class RunStream(Generic[AnswerT]):
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         if self._read is not None:
-            await take_in_thread(partial(self._read, self._attach), _give_up)
+            found = await take_in_thread(partial(self._read, self._attach), _give_up)
+            if isinstance(found, DrivenRun):
+                self._follow(found)
+                return self
+            session = found
         else:
-            if begins_with_calls(self._session):
-                await self._prepare()
-            self._attach(self._session)
+            assert self._session is not None
+            session = self._session
+            if begins_with_calls(session):
+                await self._prepare(session)
+            self._attach(session)
         self._is_open = True
-        self._open(self._session)
+        self._open(session)
         self._create_task()
         return self
+
+    def _follow(self, driven: DrivenRun) -> None:
+        """Pass on what a watcher of the run is told."""
+        self._run = driven.run
+        self._queue = EventQueue(self._loop, driven.run.id, children=self._children)
+        self._is_open = True
+        self._task = self._loop.create_task(self._pass_on(driven), context=self._context)
+        self._task.add_done_callback(lambda _: self._queue.wake())
+
+    async def _pass_on(self, driven: DrivenRun) -> None:
+        run, queue = driven.run, self._queue
+        watch = run.watch(after=driven.after, children=self._children)
+        async for item in watch:
+            if isinstance(item, Progress):
+                queue.on_progress(item)
+            elif not isinstance(item, Waiting):
+                queue.on_event(item)
+            await queue.backpressure()
+        if watch.run is not run and run._driver is None:
+            # Whoever has the stream reads the result with this object.
+            await pool.in_own_thread(catch_up, run)
 
     def _attach(self, session: RunSession) -> RunSession:
         """Queue all that happens in the run from now on, before a decision can reach it."""
@@ -133,16 +167,19 @@ class RunStream(Generic[AnswerT]):
             task.exception()  # the iteration has raised a failure of the driver itself
         if self._early is not None and not self._early.is_over:
             # A task that is cancelled before its start does nothing at all.
+            assert self._session is not None
             with self._session:
                 self._session.cancel()
-        feed_of(self.run).reader = None
+        feed = feed_of(self.run)
+        if feed.reader is self._queue:
+            feed.reader = None
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, session: RunSession) -> None:
         try:
-            await prepare(self._session)
+            await prepare(session)
         except BaseException as error:
             # The block is not entered, and so not left.
-            self._session.__exit__(type(error), error, None)
+            session.__exit__(type(error), error, None)
             raise
 
     def _open(self, session: RunSession) -> None:
@@ -151,7 +188,7 @@ class RunStream(Generic[AnswerT]):
         self._session = session
 
     def _create_task(self) -> None:
-        if self._is_open:
+        if self._is_open and self._session is not None:
             self._is_due = False
             task = self._loop.create_task(self._drive(self._session), context=self._context)
             task.add_done_callback(lambda _: self._queue.wake())
@@ -186,9 +223,13 @@ class RunStream(Generic[AnswerT]):
         if task.cancelled() and not self._is_open:
             # Whoever has left the block has cancelled it.
             return
-        task.result()
+        if self._session is not None:
+            task.result()
         if not self._has_raised:
             self._has_raised = True
+            if self._session is None:
+                task.result()
+                return
             # An answer of another type is told where the result is read.
             with suppress(UsageError):
                 self._session.result()
@@ -276,7 +317,7 @@ class RunStream(Generic[AnswerT]):
         """
         if not self.run.finished:
             raise UsageError("the run is not over yet: iterate the stream to its end first")
-        return self._session.result()
+        return RunResult._of(self.run) if self._session is None else self._session.result()
 
 
 class _StreamedResult:
@@ -297,6 +338,7 @@ class _StreamedResult:
             self._queue.remove_waiter(waiter)
 
 
-def _give_up(session: RunSession) -> None:
-    release(session)
-    feed_of(session.run).reader = None
+def _give_up(found: RunSession | DrivenRun) -> None:
+    if not isinstance(found, DrivenRun):
+        release(found)
+        feed_of(found.run).reader = None

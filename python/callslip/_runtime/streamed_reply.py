@@ -102,7 +102,7 @@ class StreamedReply:
             self._first_at = session.now()
         feed = session.run._feed
         if chunk.reasoning and feed is not None and session.is_current_turn(self._turn):
-            feed.on_delta(Delta.Reasoning(chunk.reasoning))
+            feed.on_delta(Delta.Reasoning(chunk.reasoning, self._turn))
         if not chunk.text:
             return False, ()
         if not session.is_current_turn(self._turn):

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from typing import Protocol as TypingProtocol
 
     from callslip._runtime.stream import RunStream
-    from callslip.runs import Run, RunResult
+    from callslip.runs import Run, RunResult, Waiting
 
     class _Display(TypingProtocol):
-        def show(self, item: Event | Delta | Progress) -> None: ...
+        def show(self, item: Event | Delta | Progress | Waiting) -> None: ...
 
         def update(self) -> None: ...
 
@@ -84,7 +84,7 @@ class Shown(Generic[AnswerT]):
         self._source: Any = source
         self._is_stream = is_stream
 
-    def __aiter__(self) -> AsyncIterator[Event | Delta | Progress]:
+    def __aiter__(self) -> AsyncIterator[Event | Delta | Progress | Waiting]:
         return self._items()
 
     def __await__(self) -> Generator[Any, Any, RunResult[AnswerT]]:
@@ -97,7 +97,7 @@ class Shown(Generic[AnswerT]):
         result: RunResult[AnswerT] = source.result if self._is_stream else await source
         return result
 
-    async def _items(self) -> AsyncIterator[Event | Delta | Progress]:
+    async def _items(self) -> AsyncIterator[Event | Delta | Progress | Waiting]:
         source = self._source
         display = _display()
         async with AsyncExitStack() as stack:
@@ -129,7 +129,7 @@ def _display() -> _Display:
 class _Lines:
     """Events as lines of standard error."""
 
-    def show(self, item: Event | Delta | Progress) -> None:
+    def show(self, item: Event | Delta | Progress | Waiting) -> None:
         line = event_line(item) if isinstance(item, Event) else None
         if line is not None:
             print(line, file=sys.stderr)  # noqa: T201  # it is what was asked for
@@ -148,7 +148,7 @@ class _Output:
         self._handle = display(_bundle("", "the run begins"), raw=True, display_id=True)
         self._progress = _Progress()
 
-    def show(self, item: Event | Delta | Progress) -> None:
+    def show(self, item: Event | Delta | Progress | Waiting) -> None:
         self._progress.take(item)
 
     def update(self) -> None:
@@ -170,7 +170,7 @@ class _Progress:
         self._open: dict[tuple[str, str], tuple[str, float]] = {}
         self._reports: dict[tuple[str, str], str] = {}
 
-    def take(self, item: Event | Delta | Progress) -> None:
+    def take(self, item: Event | Delta | Progress | Waiting) -> None:
         """Take an item of the stream."""
         match item:
             case ModelAsked():

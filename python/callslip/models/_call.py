@@ -14,14 +14,15 @@ from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts, HasAttempts
 from callslip.models._bounds import Bounds
 from callslip.models._clients import find_client
-from callslip.models._context import CountTokens, context_of, counter_of
+from callslip.models._context import CountTokens, calls_with_context, context_of, counter_of
 from callslip.models._parts import parts_of, taken_messages
 from callslip.models._reply import Messages
 from callslip.parts import PartKind
 
 __all__ = ["OFFERED", "ModelCall"]
 
-OFFERED = frozenset({"stop", "seed", "max_tokens", "grammar"})
+OFFERED = frozenset({"stop", "seed", "max_tokens", "grammar", "run_id"})
+_BY_NAME = frozenset({"grammar", "run_id"})
 """The keywords that a run may offer to a model."""
 
 
@@ -29,11 +30,12 @@ class ModelCall:
     """A model, and the way to call it.
 
     The model receives a keyword of `OFFERED` if its signature names it. A `**kwargs` receives
-    `stop`, `seed` and `max_tokens`, but not `grammar`, whose form a model has to know.
-    A parameter `grammar` that is annotated with a type of another library belongs to that library,
-    and so does one without an annotation of a bound method (`llama.create_chat_completion`): both
-    receive nothing. A method accepts our grammar with the annotation `object`, `str` or callslip's
-    `Grammar`. Keywords bound by `functools.partial` stay as bound. A model object may declare all
+    `stop`, `seed` and `max_tokens`, but neither `grammar`, whose form a model has to know, nor
+    `run_id`, which a client would send to its server. A parameter `grammar` or `run_id` that is
+    annotated with a type of another library belongs to that library, and so does one without an
+    annotation of a bound method (`llama.create_chat_completion`): both receive nothing. A method
+    accepts ours with the annotation `object`, `str` or callslip's `Grammar`. Keywords
+    bound by `functools.partial` stay as bound. A model object may declare all
     this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`, and the
     size of its context in `context` and `count_tokens`, what it takes beside text in `parts`, and
     its name for the log in `model` and `provider`.
@@ -52,6 +54,7 @@ class ModelCall:
             that is not known.
         count_tokens: Returns the number of tokens of a text; `None` (default) if they are
             estimated.
+        hides_context: Whether it is a function without a context that calls a model with one.
         is_async: `True` if a call is known to return at once, with a coroutine or an async
             iterator. With `False`, only the result of a call shows it.
         gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
@@ -74,6 +77,7 @@ class ModelCall:
         "count_tokens",
         "gate",
         "grammar_form",
+        "hides_context",
         "is_async",
         "is_wrapped",
         "model",
@@ -98,6 +102,7 @@ class ModelCall:
         self.bounds: Bounds | None = bounds if isinstance(bounds, Bounds) else None
         self.context: int | None = context_of(_unbound(model))
         self.count_tokens: CountTokens | None = counter_of(_unbound(model))
+        self.hides_context: bool = self.context is None and calls_with_context(_unbound(model))
         known = getattr(model, "is_async", None)
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)
@@ -229,7 +234,7 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
         one.name: one.default is inspect.Parameter.empty
         for one in parameters
         if one.name in OFFERED
-        and (one.name != "grammar" or _is_ours(one, model))
+        and (one.name not in _BY_NAME or _is_ours(one, model))
         and one.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     }
     required = tuple(name for name, needed in named.items() if needed)
@@ -246,7 +251,7 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
         ) from None
     taken = set(named)
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
-        taken |= OFFERED - {"grammar"}
+        taken |= OFFERED - _BY_NAME
     inner: object = model
     while isinstance(inner, functools.partial):
         taken -= inner.keywords.keys()
@@ -254,14 +259,14 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
     return frozenset(taken), required
 
 
-# The words of an annotation that accepts our grammars.
+# The words of an annotation that accepts our grammars, or our ids of runs.
 _OURS = frozenset({"Any", "Grammar", "None", "Optional", "Union", "object", "str"})
 _SCOPES = frozenset({"callslip", "_core", "protocols", "typing", "t"})
 
 
 def _is_ours(parameter: inspect.Parameter, model: object) -> bool:
-    """Whether a parameter named `grammar` accepts our grammar, and not that of another library."""
-    if getattr(model, "grammar_form", None) is not None:
+    """Whether a parameter of this name accepts what is ours, and not that of another library."""
+    if parameter.name == "grammar" and getattr(model, "grammar_form", None) is not None:
         return True
     annotation = parameter.annotation
     if annotation is inspect.Parameter.empty:

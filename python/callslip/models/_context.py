@@ -82,10 +82,32 @@ def check_context(context: object) -> int | None:
 
 
 def context_of(model: object) -> int | None:
-    """Return the tokens that the context of a model holds; `None` if that is not known."""
-    context = getattr(model, "context", None)
+    """Return the tokens that the context of a model holds; `None` if that is not known.
+
+    A function with `functools.wraps` has that of the model it wraps.
+    """
+    context = getattr(_stating(model, "context"), "context", None)
     # An attribute of that name may be anything.
     return context if _is_size(context) else None
+
+
+def _stating(model: object, name: str) -> object:
+    """Return the model inside of `functools.wraps` that has an attribute; the innermost if none."""
+    while not hasattr(model, name) and hasattr(model, "__wrapped__"):
+        model = model.__wrapped__
+    return model
+
+
+def calls_with_context(model: object) -> bool:
+    """Whether a function refers to a model whose context is known."""
+    if not inspect.isfunction(model):
+        return False
+    try:
+        names = inspect.getclosurevars(model)
+    except ValueError:  # a variable that has no value yet
+        return False
+    used = (*names.nonlocals.values(), *names.globals.values())
+    return any(callable(one) and context_of(one) is not None for one in used)
 
 
 def _is_size(context: object) -> TypeGuard[int]:
@@ -94,7 +116,7 @@ def _is_size(context: object) -> TypeGuard[int]:
 
 def counter_of(model: object) -> CountTokens | None:
     """Return the function of a model that counts tokens; `None` if it has none."""
-    count = getattr(model, "count_tokens", None)
+    count = getattr(_stating(model, "count_tokens"), "count_tokens", None)
     return count if callable(count) and not inspect.iscoroutinefunction(count) else None
 
 

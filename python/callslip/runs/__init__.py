@@ -6,5 +6,15 @@ from callslip._usage import Usage
 from callslip.runs._result import RunResult, StopReason
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket, TicketKind, TicketStatus
+from callslip.runs._waiting import Waiting
 
-__all__ = ["Run", "RunResult", "StopReason", "Ticket", "TicketKind", "TicketStatus", "Usage"]
+__all__ = [
+    "Run",
+    "RunResult",
+    "StopReason",
+    "Ticket",
+    "TicketKind",
+    "TicketStatus",
+    "Usage",
+    "Waiting",
+]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from callslip import _core
 from callslip._threads import pool
-from callslip.errors import NoLease, RunCancelled, StoreError, TakenOver, UsageError
+from callslip.errors import (
+    DrivenElsewhere,
+    NoLease,
+    RunCancelled,
+    StoreError,
+    TakenOver,
+    UsageError,
+)
 from callslip.parts import Said
 from callslip.runs._result import AnswerT, RunResult
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ResultElsewhere",
     "Told",
+    "catch_up",
     "check_begun",
     "from_text",
     "goes_on",
@@ -28,6 +36,10 @@ __all__ = [
     "tell",
     "to_text",
 ]
+
+
+_NOT_HERE = (TakenOver, NoLease, DrivenElsewhere)
+"""Why a run goes on that no driver of this process has."""
 
 
 class Told(NamedTuple):
@@ -69,19 +81,20 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
             "already"
         )
     if answer == "not parked" and told.ticket is not None:
-        _catch_up(run)
+        catch_up(run)
         run._core.check_awaits_approval(told.ticket)
         raise UsageError(f"ticket T{told.ticket} of run {run.id} is not awaiting approval just now")
 
 
 def _check_edited(run: Run, ticket: int, arguments: str) -> None:
     if not run._core.is_open(ticket):
-        _catch_up(run)
+        catch_up(run)
     run._core.check_awaits_approval(ticket)
     run._core.check_edited(ticket, arguments)
 
 
-def _catch_up(run: Run) -> None:
+def catch_up(run: Run) -> None:
+    """Read what other processes have written of a run since it was read here."""
     assert run._store is not None
     run._core.catch_up(run._store._native)
 
@@ -113,7 +126,7 @@ def from_text(text: str) -> Said:
 
 def never_began(run: Run) -> bool:
     """Whether the run was left for good before it began: no store has anything of it."""
-    is_over = run._left is not None and not isinstance(run._left, TakenOver | NoLease)
+    is_over = run._left is not None and not isinstance(run._left, _NOT_HERE)
     return is_over and not run._core.event_count
 
 
@@ -143,7 +156,7 @@ def goes_on(run: Run) -> bool:
     """Whether the run is not over for its store, though a driver has left it: it may be resumed."""
     if never_began(run):
         return False
-    return run._store is not None and isinstance(run._left, RunCancelled | TakenOver | NoLease)
+    return run._store is not None and isinstance(run._left, (RunCancelled, *_NOT_HERE))
 
 
 async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
@@ -151,7 +164,7 @@ async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
     driver, left = run._driver, run._left
     is_over = driver is None and left is None and run.finished
     # What a driver has left may have gone on since it was read here.
-    is_elsewhere = isinstance(left, TakenOver | NoLease) or (left is None and not is_over)
+    is_elsewhere = isinstance(left, _NOT_HERE) or (left is None and not is_over)
     if run._told_by is not None and is_elsewhere:
         result: RunResult[AnswerT] = await ResultElsewhere(run)
         return result
@@ -190,5 +203,5 @@ class ResultElsewhere:
         if watch.run is not self._run and self._run._driver is None:
             # Whoever has this object reads the result with it.
             with suppress(StoreError):
-                await pool.in_own_thread(_catch_up, self._run)
+                await pool.in_own_thread(catch_up, self._run)
         return RunResult._of(watch.run)

@@ -116,7 +116,7 @@ class EventLog(Observer):
     def _tool(self, run: Run, ticket: str) -> str:
         if ticket not in self._tools:
             # It was opened before the events were received.
-            self._tools |= {row.id: row.tool for row in run._core.tickets()}
+            self._tools |= {one.id: one.tool for one in run.tickets}
         return self._tools[ticket]
 
 

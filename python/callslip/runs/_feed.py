@@ -299,7 +299,8 @@ def _together(kind: type[Delta], call: int | None, group: list[Delta]) -> list[D
         return group
     text = "".join(delta.text for delta in group)  # type: ignore[attr-defined]
     make: Callable[..., Delta] = kind
-    return [make(text) if call is None else make(call, text)]
+    turn = group[0].turn
+    return [make(text, turn) if call is None else make(call, text, turn)]
 
 
 def feed_of(run: Run) -> Feed:

@@ -11,6 +11,7 @@ from callslip.events import Event, read_event
 if TYPE_CHECKING:
     from callslip import _core
     from callslip.runs._messages import MessageCache
+    from callslip.runs._ticket_cache import TicketCache
 
 __all__ = ["LogCache", "Reads", "check_seq"]
 
@@ -45,9 +46,10 @@ class LogCache:
 
 
 class Reads(NamedTuple):
-    """What was read of a run: each message and each event is read once."""
+    """What was read of a run: each message, event and change of a ticket is read once."""
 
     messages: MessageCache
+    tickets: TicketCache
     events: LogCache
 
 

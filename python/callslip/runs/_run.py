@@ -9,10 +9,8 @@ from weakref import WeakValueDictionary
 
 from callslip import _core
 from callslip._options import check_text
-from callslip._usage import Usage
 from callslip.errors import UsageError
-from callslip.events import Event
-from callslip.parts import Content, File
+from callslip.parts import Content
 from callslip.runs._conversation import (
     Decision,
     append_to_log,
@@ -26,11 +24,14 @@ from callslip.runs._conversation import (
 )
 from callslip.runs._driver import Driver
 from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_cancelled_unstarted
-from callslip.runs._log_cache import LogCache, Reads, check_seq
-from callslip.runs._messages import MessageCache, Messages
+from callslip.runs._log_cache import LogCache, Reads
+from callslip.runs._messages import MessageCache
 from callslip.runs._result import AnswerT, RunResult
+from callslip.runs._run_record import RunRecord
 from callslip.runs._shown_run import ShownRun
 from callslip.runs._ticket import Ticket
+from callslip.runs._ticket_cache import TicketCache
+from callslip.runs._waiting import runs_below, wait_of
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run_under_way(run_id: str) -> Run[Any] | None:
     return _under_way.get(run_id)
 
 
-class Run(ShownRun, Generic[AnswerT]):
+class Run(RunRecord, ShownRun, Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
 
     `await run` waits for the result and raises as `Agent.run` does. Any number of tasks may do it,
@@ -116,24 +117,13 @@ class Run(ShownRun, Generic[AnswerT]):
         self.task = task
 
     @property
-    def messages(self) -> Messages:
-        """All messages so far. `history` may leave some of them out of a request to the model."""
-        return self._messages_until(self._core.message_count)
-
-    def _messages_until(self, count: int) -> Messages:
-        return self._reads.messages.until(count)
-
-    @property
     def _reads(self) -> Reads:
         """What was read of the log so far."""
         if self._kept_reads is None:
-            self._kept_reads = Reads(MessageCache(self._core), LogCache(self._core, self.id))
+            self._kept_reads = Reads(
+                MessageCache(self._core), TicketCache(self._core), LogCache(self._core, self.id)
+            )
         return self._kept_reads
-
-    @property
-    def tickets(self) -> list[Ticket]:
-        """All tickets of this run, oldest first."""
-        return [Ticket.from_row(row) for row in self._core.tickets()]
 
     @property
     def children(self) -> list[Run]:
@@ -153,12 +143,27 @@ class Run(ShownRun, Generic[AnswerT]):
     @property
     def awaiting_approval(self) -> list[Ticket]:
         """The tickets that are awaiting approval, of this run and of its child runs."""
-        waiting = [Ticket.from_row(row) for row in self._core.tickets() if row.parked]
+        asked = self._reads.tickets.some(self._core.awaiting_decision)
+        waiting = [ticket for ticket in asked if ticket.awaiting_approval]
         children = self.children if self._driver is None else self._children
         for child in list(children):
             if not child.finished:
                 waiting += child.awaiting_approval
         return waiting
+
+    @property
+    def waiting(self) -> list[Ticket] | None:
+        """The tickets that the run waits for, if nothing goes on until one of them is decided.
+
+        They are those of this run and of its child runs. `None` while anything goes on in one of
+        them: the model is asked, a call is made or is to be repeated, or a child run has not begun.
+        A call whose function awaits a child run waits with that run.
+
+        Raises:
+            StoreError: The child runs cannot be read.
+        """
+        wait = wait_of(self, runs_below)
+        return None if wait is None else wait.tickets
 
     def approve(
         self,
@@ -285,7 +290,9 @@ class Run(ShownRun, Generic[AnswerT]):
         """Watch the run: `async for event in run.watch(): …`.
 
         The items are the `Event`s of the log from its beginning, then those that happen, with the
-        `Delta`s of replies that are arriving and the `Progress` that tools report. The iteration
+        `Delta`s of replies that are arriving and the `Progress` that tools report. `Waiting` is
+        told once when `waiting` begins to have tickets, after all events so far, those of child
+        runs too; and to a watcher who comes later, after the events until then. The iteration
         ends with the run, and raises the exception of a run that failed. Any number of tasks and
         threads may watch, at their own pace: a slow watcher holds up nobody, and leaving the
         iteration ends nothing. A watcher that is late gets the deltas of the present reply in fewer
@@ -306,79 +313,6 @@ class Run(ShownRun, Generic[AnswerT]):
 
     def __await__(self) -> Generator[Any, Any, RunResult[AnswerT]]:
         return result_of(self).__await__()
-
-    @property
-    def log(self) -> list[Event]:
-        """All events so far. The state of a run is computed from these and from nothing else.
-
-        Each event is read once: do not change the objects in it.
-        """
-        return self.events()
-
-    @property
-    def seq(self) -> int:
-        """The `seq` of the last event so far; -1 before the first."""
-        return self._core.event_count - 1
-
-    def events(self, *, after: int | None = None, before: int | None = None) -> list[Event]:
-        """Return the events of the log so far that stand between two others.
-
-        Args:
-            after: The `seq` of the event to begin after. Default: the beginning.
-            before: The `seq` of the event to end before. Default: the end.
-
-        Raises:
-            UsageError: The log has no event `after` or `before`.
-        """
-        for name, seq in (("after", after), ("before", before)):
-            if seq is not None:
-                check_seq(name, seq, self._core.event_count)
-        return self._reads.events.between(-1 if after is None else after, before)
-
-    def export(self) -> str:
-        """Return the log as JSON lines, which `replay` and `import_run` read.
-
-        There is one for each event, and one for the bytes of each image or file, before the event
-        that is the first to have it.
-        """
-        return "".join(f"{text}\n" for text in self._core.export_lines())
-
-    @property
-    def parts(self) -> dict[str, File]:
-        """The images and files of the run, by their labels.
-
-        `"U1"`, `"U2"`, … for those of the user, then `"T3"` for that of a result; `"T3.1"`,
-        `"T3.2"`, … for several in one result.
-        """
-        return {part.label: File._of(part) for part in self._core.parts()}
-
-    @property
-    def usage(self) -> Usage:
-        """The usage of this run's own replies so far."""
-        return Usage._from_core(self._core.usage)
-
-    @property
-    def total_usage(self) -> Usage:
-        """The usage of this run and of all its child runs, finished or in progress."""
-        usage = Usage._from_core(self._core.total_usage)
-        if not self._children:
-            return usage
-        rows = self._core.tickets()
-        ended = {f"{self.id}.{row.id}" for row in rows if row.status == "COMPLETED"}
-        for child in self._children:
-            if child.id not in ended:
-                usage += child.total_usage
-        return usage
-
-    @property
-    def turns(self) -> int:
-        """The number of turns: how often the model was asked."""
-        return self._core.turn
-
-    @property
-    def violations(self) -> int:
-        """The number of replies that broke the protocol."""
-        return self._core.violations
 
     @property
     def finished(self) -> bool:

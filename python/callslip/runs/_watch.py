@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from callslip import _lazy
@@ -18,6 +19,7 @@ from callslip.runs._ending import raise_failure
 from callslip.runs._feed import feed_of, is_wanted, merged
 from callslip.runs._followers import follow
 from callslip.runs._log_cache import check_seq
+from callslip.runs._waiting import Waiting, runs_below, wait_of
 
 if TYPE_CHECKING:
     from callslip._core import Ending
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from callslip.runs._followers import Followed
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
+    from callslip.runs._waiting import Wait
     from callslip.store import TicketStore
 
 __all__ = ["RunWatch", "has_ended"]
@@ -55,19 +58,22 @@ class RunWatch:
         self._run = run
         self._children = children
         self._feed = feed_of(run)
-        needs_approval = run._agent is not None and run._agent._asks_for_approval is not None
-        if children or needs_approval:
+        agent = self._feed.run._agent or run._agent
+        needs_approval = agent is not None and agent._asks_for_approval is not None
+        # A function may have started runs of an agent that asks.
+        if children or needs_approval or self._feed.run._children:
             self._feed.want_children()
         self._position = position
         # Tasks and threads that share it share its items.
         self._reading = threading.Lock()
-        self._ready: deque[Event | Delta | Progress] = deque()
-        self._reply: ReplyDeltas | None = None
-        self._index = 0
+        self._ready: deque[Event | Delta | Progress | Waiting] = deque()
+        self._reply: _Reply | None = None
         # How far the runs below are told to this watcher, too.
         self._others_seen, self._below = self._feed.below.now()
         self._began_over = run._core.ending is not None
         self._followed: Followed | None = None
+        # The wait that was told last, unless the run went on since.
+        self._wait: tuple[object, ...] | None = None
 
     @property
     def run(self) -> Run:
@@ -78,7 +84,7 @@ class RunWatch:
         check_loop("asyncio.run, main()")
         return self
 
-    async def __anext__(self) -> Event | Delta | Progress:
+    async def __anext__(self) -> Event | Delta | Progress | Waiting:
         feed = self._feed
         while True:
             with self._reading:
@@ -90,6 +96,8 @@ class RunWatch:
                 ending = self._ending()
             with feed.readers:
                 seconds = None
+                if ending is None and (waiting := await self._new_wait(version)) is not None:
+                    return waiting
                 if ending is not None:
                     has_more = await self._has_more()
                     if feed.version != version:
@@ -127,7 +135,8 @@ class RunWatch:
         if store is None or store._shared is None:
             return False
         # Workers may have the child runs of a run that is driven here.
-        if driver is not None and not (self._children and driver.may_rest):
+        has_below = self._children or any(is_task for _, is_task in feed.run._core.under_way or ())
+        if driver is not None and not (has_below and driver.may_rest):
             return False
         before, self._followed = self._followed, follow(self, feed, store)
         return self._followed is not before and self._followed.is_complete
@@ -137,19 +146,18 @@ class RunWatch:
         feed = self._feed
         # Read before the deltas, which come before the event that ends their reply.
         published = feed.published
-        if self._reply is None or self._index >= len(self._reply.deltas):
+        known = self._reply
+        if known is None or known.is_read:
             following = feed.reply_at(self._position)
-            if following is not None and following is not self._reply:
-                self._reply, self._index = following, 0
-        if (reply := self._reply) is not None and self._index < len(reply.deltas):
-            deltas = reply.deltas[self._index :]
-            self._index += len(deltas)
+            if following is not None and (known is None or following is not known.reply):
+                self._reply = known = _Reply(following)
+        if known is not None and (deltas := known.take()):
             self._ready += merged(deltas) if len(deltas) > 1 else deltas
             return
         for event in feed.events(self._position, published):
             self._ready.append(event)
             self._position = event.seq + 1
-            if feed.reply_at(self._position) not in (None, self._reply):
+            if feed.reply_at(self._position) not in (None, None if known is None else known.reply):
                 break
         if feed.below.count != self._others_seen:
             others, self._others_seen, has_dropped = feed.below.since(self._others_seen)
@@ -169,6 +177,48 @@ class RunWatch:
             return False
         self._below[item.run_id] = item.seq + 1
         return True
+
+    async def _new_wait(self, version: int) -> Waiting | None:
+        """Return what the run waits for, if that is new and all until then is told."""
+        wait = await self._wait_now()
+        with self._reading:
+            if self._feed.version != version or self._ready:
+                return None
+            if wait is None:
+                self._wait = None
+                return None
+            if wait.key == self._wait or not self._is_told(wait):
+                return None
+            self._wait = wait.key
+            return Waiting(self._run.id, wait.tickets)
+
+    async def _wait_now(self) -> Wait | None:
+        run, store = self._feed.run, self._run._store
+        waits, driver = run._core.waits_for, run._driver
+        if waits is None:
+            return None
+        if store is not None and store._shared is not None and (driver is None or driver.may_rest):
+            return wait_of(run, self._followed_below)
+        if store is None or driver is not None or not waits[1]:
+            return wait_of(run, attrgetter("_children"))
+        # Nobody tells of the runs below it: nothing works on them.
+        return await pool.in_own_thread(wait_of, run, runs_below)
+
+    def _followed_below(self, run: Run) -> list[Run]:
+        """Return the child runs of a run, as far as what was written of them is told."""
+        below = {run_id: feed.run for run_id, feed in [*self._feed.below.feeds.items()]}
+        below |= {child.id: child for child in run._children if child._driver is not None}
+        return [one for one in below.values() if (one._core.parent or ("",))[0] == run.id]
+
+    def _is_told(self, wait: Wait) -> bool:
+        """Whether all events of the runs that wait are told to this watcher."""
+        below = self._feed.below
+        _, told = below.now()
+        counts = {run.id: count for run, count in wait.runs}
+        is_told = all(counts.get(run_id, 0) <= told[run_id] for run_id in told)
+        return is_told and (
+            self._position == counts[self._run.id] and below.count == self._others_seen
+        )
 
     def _ending(self) -> Ending | None:
         """Return the end of the run if nothing more comes, unless a database has more.
@@ -214,6 +264,31 @@ class RunWatch:
         if not self._children or self._began_over or store is None or store._shared is None:
             return True
         return self._followed is not None and self._followed.is_complete
+
+
+class _Reply:
+    """A reply as far as a watcher has read it.
+
+    Args:
+        reply: The reply.
+    """
+
+    __slots__ = ("_index", "reply")
+
+    def __init__(self, reply: ReplyDeltas) -> None:
+        self.reply = reply
+        self._index = 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing of it is new."""
+        return self._index >= len(self.reply.deltas)
+
+    def take(self) -> list[Delta]:
+        """Return the deltas that are new."""
+        deltas = self.reply.deltas[self._index :]
+        self._index += len(deltas)
+        return deltas
 
 
 def has_ended(run: Run, store: TicketStore) -> bool:

@@ -8,13 +8,12 @@ worker that has lost the run may still write, but under a name that no result co
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from callslip._log import GuardedLogger
 from callslip._options import check_text
@@ -24,7 +23,6 @@ from callslip.sandbox._folders import WorkFolder
 from callslip.sandbox._session_tar import Digest, UnreadableArchiveError, copy_files, pack, unpack
 
 if TYPE_CHECKING:
-    from callslip._core import TicketRow
     from callslip.runs import Run
     from callslip.sandbox._limits import ScriptLimits
 
@@ -121,10 +119,10 @@ class RunFiles:
         Raises:
             ScriptRefused: The place of the files cannot be read just now.
         """
-        rows = [row for row in self._run._core.tickets() if _is_result(row, self._tool)]
-        self._last = last = _latest(rows)
+        results = _results(self._run, self._tool)
+        self._last = last = _latest(results)
         if last is None:
-            return Restored(None, _GONE if rows else None)
+            return Restored(None, _GONE if results else None)
         self._in_place.append(last)
         folder = WorkFolder()
         try:
@@ -152,7 +150,7 @@ class RunFiles:
             SandboxError: They are gone, or cannot be read.
             OSError: A copy cannot be written.
         """
-        last = _latest(row for row in self._run._core.tickets() if _is_result(row, self._tool))
+        last = _latest(_results(self._run, self._tool))
         if last is None:
             return []
         folder = WorkFolder()
@@ -212,7 +210,7 @@ class RunFiles:
             return
         run = self._run._core
         try:
-            last = _latest(row for row in run.tickets() if _is_result(row, self._tool))
+            last = _latest(_results(self._run, self._tool))
             # In this order: a store that has refused events knows first that the run is lost.
             if last is None or not (run.is_durable() and run.check_claim()):
                 return
@@ -245,12 +243,12 @@ def _quoted(name: str) -> str:
     return re.sub("[^A-Za-z0-9_-]", lambda found: f"={ord(found[0]):x}=", name)
 
 
-def _is_result(row: TicketRow, tool: str) -> bool:
-    return row.tool == tool and row.outcome == "ok"
+def _results(run: Run, tool: str) -> list[Any]:
+    """Return the results of the scripts of a run, oldest first."""
+    return [one.result for one in run.tickets if one.tool == tool and one.outcome == "ok"]
 
 
-def _latest(rows: Iterable[TicketRow]) -> Checkpoint | None:
-    results = [json.loads(row.text) for row in rows if row.text is not None]
+def _latest(results: list[Any]) -> Checkpoint | None:
     names = [result.get("checkpoint") for result in results if isinstance(result, dict)]
     return max(filter(None, map(Checkpoint.read, names)), default=None)
 

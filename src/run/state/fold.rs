@@ -19,7 +19,10 @@ impl RunState {
     pub fn apply(&mut self, event: &Event, at: f64, protocol: &dyn Protocol) {
         match event {
             Event::RunStarted(start) => self.on_run_started(start, at),
-            Event::Compacted { state, .. } => self.clone_from(&***state),
+            Event::Compacted { state, .. } => {
+                self.clone_from(&***state);
+                self.tickets.order_ended();
+            }
             Event::ModelAsked { turn, model, provider } => {
                 self.asked_model = ModelName { model: model.clone(), provider: provider.clone() };
                 self.on_model_asked(*turn, protocol);

@@ -1,0 +1,52 @@
+"""The tickets of a run: each is read from the core once, and again where it has changed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from callslip.runs._ticket import Ticket
+
+if TYPE_CHECKING:
+    from callslip import _core
+
+__all__ = ["TicketCache"]
+
+
+class TicketCache:
+    """The tickets of a run as objects. Any thread may read them, beside the driver.
+
+    Args:
+        core: The run.
+    """
+
+    __slots__ = ("_changes", "_core", "_lock", "_tickets")
+
+    def __init__(self, core: _core.Run) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._tickets: list[Ticket] = []
+        # How many changes of tickets these have.
+        self._changes = 0
+
+    def all(self) -> list[Ticket]:
+        """Return all tickets so far, oldest first, in a list of its own."""
+        with self._lock:
+            return self._read().copy()
+
+    def some(self, numbers: list[int]) -> list[Ticket]:
+        """Return the tickets of these numbers, in their order."""
+        with self._lock:
+            known = self._read()
+            return [known[number - 1] for number in numbers]
+
+    def _read(self) -> list[Ticket]:
+        known = self._tickets
+        rows, self._changes = self._core.ticket_news(len(known), self._changes)
+        for row in rows:
+            position = int(row.id[1:]) - 1
+            if position < len(known):
+                known[position] = Ticket.from_row(row)
+            else:
+                known.append(Ticket.from_row(row))
+        return known
