@@ -92,7 +92,7 @@ class AgentRuns(Generic[AnswerT]):
                 does one of a database that another process works on, or that waits for a worker:
                 it is followed here.
             say: A user message for that run. As with `Run.send`, it is passed to whoever works on
-                the run.
+                the run; if they leave it before they have read the message, it goes on here.
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
@@ -155,7 +155,9 @@ class AgentRuns(Generic[AnswerT]):
         said = None if message is None else check_message(message, key)
         opened = partial(said_session, self._agent, run_id, said, deps)
         found = open_or_follow(self._agent, run_id, said, deps, opened)
-        if not isinstance(found, DrivenRun):
+        if isinstance(found, DrivenRun):
+            found.see_to_message()
+        else:
             start_task(found)
         return found.run
 

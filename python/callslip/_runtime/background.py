@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callslip import _lazy
 from callslip._log import GuardedLogger
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.runs import RunResult
 
-__all__ = ["start_task"]
+__all__ = ["keep", "start_task"]
 
 _log = GuardedLogger("callslip")
 
-_tasks: set[Task[RunResult]] = set()
+_tasks: set[Task[Any]] = set()
 """The event loop keeps only weak references to tasks."""
 
 
@@ -42,12 +42,17 @@ def start_task(session: RunSession) -> None:
         EarlyDriver.of(session)
     loop = _lazy.asyncio.get_running_loop()
     task = loop.create_task(drive_async(session), name=f"run {session.run.id}")
-    _tasks.add(task)
+    keep(task)
     task.add_done_callback(lambda task: _on_done(task, session))
 
 
+def keep(task: Task[Any]) -> None:
+    """Keep a task until it is done."""
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
 def _on_done(task: Task[RunResult], session: RunSession) -> None:
-    _tasks.discard(task)
     if task.cancelled():
         if session.run._driver is not None:
             # A task that is cancelled before its start does nothing at all.

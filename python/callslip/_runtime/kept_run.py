@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from callslip._runtime.opening import open_reachable
-from callslip.errors import DrivenElsewhere
-from callslip.runs._conversation import check_driven_deps, send_to_driver
+from callslip import _lazy
+from callslip._log import GuardedLogger
+from callslip._runtime.background import keep, start_task
+from callslip._runtime.opening import open_in_thread, open_reachable
+from callslip._runtime.sessions import resumed_session
+from callslip._threads import pool
+from callslip.errors import CallslipError, DrivenElsewhere, StoreError
+from callslip.runs._conversation import send_to_driver
 from callslip.runs._elsewhere import Told, tell, to_text
 from callslip.runs._run import run_under_way
 
 if TYPE_CHECKING:
+    from callslip._core import SharedRuns
     from callslip._runtime.session import RunSession
     from callslip.agent import Agent
     from callslip.parts import Said
@@ -20,6 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DrivenRun", "open_or_follow"]
 
+_LOOKS = (1.0, 10.0)
+"""Seconds before the first look whether a message was read, and between two of the last ones."""
+
+_log = GuardedLogger("callslip")
+
 
 class DrivenRun(NamedTuple):
     """A run that another driver has.
@@ -27,10 +39,19 @@ class DrivenRun(NamedTuple):
     Attributes:
         run: The run.
         after: The `seq` of its last event before it was told the message.
+        opened: Opens it to be driven here if its driver leaves it before it has read the message;
+            `None` if there is nothing to be read.
     """
 
     run: Run
     after: int
+    opened: Callable[[], RunSession] | None = None
+
+    def see_to_message(self) -> None:
+        """Have the message read, on the event loop that is running."""
+        if self.opened is not None:
+            coroutine = _drive_if_left(self.run, self.opened)
+            keep(_lazy.asyncio.get_running_loop().create_task(coroutine))
 
 
 def open_or_follow(
@@ -50,7 +71,8 @@ def open_or_follow(
         opened: Opens the run with the message.
 
     Raises:
-        UsageError: `deps` is passed with a message to a run that a driver has; or as for `opened`.
+        UsageError: `deps` is passed with a message to a run that this process drives; or as for
+            `opened`.
         StoreError: The run cannot be read, or the message cannot be written down.
     """
     store = agent._in_effect()._required_store()
@@ -64,25 +86,45 @@ def open_or_follow(
     except DrivenElsewhere as error:
         if store._shared is None:
             raise
-        return _follow(agent, store, run_id, said=said, deps=deps, why=error)
+        run = _followed(agent, store, run_id, error)
+        after = run.seq
+        if said is None:
+            return DrivenRun(run, after)
+        tell(run, store._shared, Told("say", body=to_text(said)))
+        return DrivenRun(run, after, partial(resumed_session, agent, run_id, deps))
 
 
-def _follow(
-    agent: Agent,
-    store: TicketStore,
-    run_id: str,
-    *,
-    said: Said | None,
-    deps: object,
-    why: DrivenElsewhere,
-) -> DrivenRun:
+def _followed(agent: Agent, store: TicketStore, run_id: str, why: DrivenElsewhere) -> Run:
     run = store.run(run_id)
-    after = run.seq
     if run._driver is None:
         # Its agent reads the answer, and does not continue it here.
         run._agent, run._left = agent, why
-    if said is not None:
-        check_driven_deps(deps)
-        assert store._shared is not None
-        tell(run, store._shared, Told("say", body=to_text(said)))
-    return DrivenRun(run, after)
+    return run
+
+
+async def _drive_if_left(run: Run, opened: Callable[[], RunSession]) -> None:
+    """Drive a run here if its driver has ended or left it before it read a message."""
+    store = run._store
+    assert store is not None
+    seconds, most = _LOOKS
+    while True:
+        await _lazy.asyncio.sleep(seconds)
+        seconds = min(2 * seconds, most)
+        try:
+            assert store._shared is not None
+            if not await pool.in_own_thread(_has_message, store._shared, run.id):
+                return
+            session = await open_in_thread(opened)
+        except StoreError as error:
+            if not isinstance(error, DrivenElsewhere) and store._closed:
+                return
+        except CallslipError:
+            _log.exception("run %s can't go on here, and a message waits for it", run.id)
+            return
+        else:
+            start_task(session)
+            return
+
+
+def _has_message(shared: SharedRuns, run_id: str) -> bool:
+    return any(row[1] == run_id and row[2] == "say" for row in shared.inbox(run_id))

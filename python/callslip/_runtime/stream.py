@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from callslip._runtime.session import RunSession
+    from callslip.agent import Agent
     from callslip.events import Delta, Event
     from callslip.parts import Content, Said
     from callslip.runs import Run, Ticket
@@ -121,6 +122,7 @@ class RunStream(Generic[AnswerT]):
 
     def _follow(self, driven: DrivenRun) -> None:
         """Pass on what a watcher of the run is told."""
+        driven.see_to_message()
         self._run = driven.run
         self._queue = EventQueue(self._loop, driven.run.id, children=self._children)
         self._is_open = True
@@ -144,12 +146,15 @@ class RunStream(Generic[AnswerT]):
         """Queue all that happens in the run from now on, before a decision can reach it."""
         self._take(session)
         self._queue = EventQueue(self._loop, self.run.id, children=self._children)
+        self._listen(session.agent)
+        return session
+
+    def _listen(self, agent: Agent[Any]) -> None:
         feed = feed_of(self.run)
         feed.reader = self._queue
         # Approvers have to see the calls of child runs that need approval; otherwise none do.
-        if self._children or session.agent._asks_for_approval is not None:
+        if self._children or agent._asks_for_approval is not None:
             feed.want_children()
-        return session
 
     async def __aexit__(
         self,
@@ -284,6 +289,8 @@ class RunStream(Generic[AnswerT]):
             # Another thread may have continued it just now, or the block may have been left.
             if not self._is_open or self.run._driver is not None:
                 return None
+            if self._session is None:
+                self._listen(agent_of(self.run))
             commands = append_message(self.run, said)
             self._open(continued_session(agent_of(self.run), self.run, commands))
             # Made before the loop's thread can drive the session to its end.

@@ -30,7 +30,6 @@ __all__ = [
     "agent_of",
     "append_message",
     "append_to_log",
-    "check_driven_deps",
     "check_message",
     "checked_person",
     "decide",
@@ -93,23 +92,13 @@ def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] |
     Raises:
         UsageError: A driver works on the run and has its deps.
     """
-    if run._driver is not None:
-        check_driven_deps(deps)
-    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts, said.key))
-    return None if driver is None else driver.result()
-
-
-def check_driven_deps(deps: object) -> None:
-    """Check the deps with which a message is sent to a run that a driver has.
-
-    Raises:
-        UsageError: There are any.
-    """
-    if deps is not None:
+    if deps is not None and run._driver is not None:
         raise UsageError(
             "the run is in progress, and its tools have their deps already: pass deps to a run "
             "that has finished, or to agent.run"
         )
+    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts, said.key))
+    return None if driver is None else driver.result()
 
 
 def send_sync(run: Run, message: Content, deps: object, key: str | None = None) -> RunResult:

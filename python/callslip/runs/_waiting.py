@@ -10,6 +10,7 @@ from callslip.runs._ticket import Ticket
 
 if TYPE_CHECKING:
     from callslip.runs._run import Run
+    from callslip.store import TicketStore
 
 __all__ = ["Wait", "Waiting", "runs_below", "wait_of"]
 
@@ -84,9 +85,14 @@ def _add(wait: Wait, run: Run, below: Callable[[Run], Iterable[Run]]) -> bool:
     return True
 
 
-def runs_below(run: Run) -> list[Run]:
-    """Return the child runs of a run as they are now, wherever they are driven."""
-    store, driver, own = run._store, run._driver, run._children
+def runs_below(run: Run, store: TicketStore | None = None) -> list[Run]:
+    """Return the child runs of a run as they are now, wherever they are driven.
+
+    Args:
+        run: The run.
+        store: The store that is read. Default: that of the run.
+    """
+    store, driver, own = store or run._store, run._driver, run._children
     if store is None or (driver is not None and not driver.may_rest):
         return list(own)
     here = {child.id: child for child in own if child._driver is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
@@ -202,7 +203,8 @@ class RunWatch:
         if store is None or driver is not None or not waits[1]:
             return wait_of(run, attrgetter("_children"))
         # Nobody tells of the runs below it: nothing works on them.
-        return await pool.in_own_thread(wait_of, run, runs_below)
+        below = partial(runs_below, store=store)
+        return await pool.in_own_thread(wait_of, run, below)
 
     def _followed_below(self, run: Run) -> list[Run]:
         """Return the child runs of a run, as far as what was written of them is told."""

@@ -5,8 +5,18 @@ import random
 
 import pytest
 
-from callslip import Agent, Context, Limits, Retry, ScriptedModel, Ticket, TicketStore, UsageError
-from callslip import replay, tool
+from callslip import (
+    Agent,
+    Context,
+    Limits,
+    Retry,
+    ScriptedModel,
+    Ticket,
+    TicketStore,
+    UsageError,
+    replay,
+    tool,
+)
 from callslip.errors import RunFailed
 from random_cases import seeds
 from scripted import act, block, finish, spawn, turn_of, wait_for
@@ -76,7 +86,9 @@ def test_what_is_read_at_any_moment_is_what_the_run_has(seed):
     runs, replies = [], replies_of(chance, chance.randrange(1, 5))
 
     def model(messages):
-        return (replies + ["done"])[turn_of(messages)] if "Do a part" not in str(messages[-1]) else "x"
+        return (
+            [*replies, "done"][turn_of(messages)] if "Do a part" not in str(messages[-1]) else "x"
+        )
 
     def check():
         for run in runs:

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from callslip import Agent, Event, Role, TicketProtocol, TicketStore, UsageError, Waiting, tool
+from callslip import Agent, Delta, Event, RunCancelled, TicketProtocol, TicketStore, Waiting, tool
 from random_cases import seeds
-from scripted import act, block, call, delegate, finish, give, spawn, turn_of, wait, wait_for
+from scripted import act, block, call, finish, give, spawn, turn_of, wait, wait_for
 
 
 @tool(needs_approval=True, effect="idempotent")
@@ -138,7 +138,8 @@ def test_it_does_not_wait_while_a_call_goes_on():
         before = (ids(run.waiting), list(seen))
         may_end.set()
         items = await watching
-        kinds = [getattr(item, "kind", "waiting") for item in items if not hasattr(item, "text")]
+        items = [item for item in items if not isinstance(item, Delta)]
+        kinds = [getattr(item, "kind", "waiting") for item in items]
         return run, before, seen, kinds
 
     run, before, seen, kinds = asyncio.run(main())
@@ -176,18 +177,21 @@ def test_who_comes_later_is_told_after_the_events(store):
                 items.append(item)
                 if isinstance(item, Waiting):
                     break
-            seen.append([getattr(item, "seq", "waiting") for item in items if not hasattr(item, "text")])
+            items = [item for item in items if not isinstance(item, Delta)]
+            seen.append([getattr(item, "seq", "waiting") for item in items])
         run.deny("T1")
         await run
-        return run, seen
+        return seen
 
-    run, seen = asyncio.run(main())
+    seen = asyncio.run(main())
     assert seen == [[0, 1, 2, 3, 4, "waiting"], [4, "waiting"], ["waiting"]]
 
 
-def boss_of(protocol, store, *, way):
+def boss_of(store, way):
     """An agent whose child run asks, by one of the ways to start such a run."""
-    clerk = Agent(said(act("pay", amount=7), finish("paid")), tools=[pay], name="clerk", store=store)
+    clerk = Agent(
+        said(act("pay", amount=7), finish("paid")), tools=[pay], name="clerk", store=store
+    )
 
     @tool
     async def ask(task: str) -> str:
@@ -196,22 +200,26 @@ def boss_of(protocol, store, *, way):
 
     if way == "tool":
         return Agent(
-            said(act("clerk", task="Pay."), finish()), tools=[clerk.as_tool(description="d")], store=store
+            said(act("clerk", task="Pay."), finish()),
+            tools=[clerk.as_tool(description="d")],
+            store=store,
         )
     if way == "call":
         return Agent(said(act("ask", task="Pay."), finish()), tools=[ask], store=store)
     if way == "role":
         replies = [block(spawn("s", "Pay.", "clerk"), wait_for("s")), "done"]
-        roles = {"clerk": Role("Pays.", agent=clerk)} if False else {"clerk": clerk}
-        return Agent(said(*replies), protocol="chatty", roles=roles, store=store)
+        return Agent(said(*replies), protocol="chatty", roles={"clerk": clerk}, store=store)
     raise AssertionError(way)
 
 
 @pytest.mark.parametrize("children", [False, True])
 @pytest.mark.parametrize("way", ["tool", "call", "role"])
 def test_a_child_run_waits(store, way, children):
+    if store is None and way == "call":
+        pytest.skip("nobody can be asked for it")
+
     async def main():
-        run = boss_of("react", store, way=way).start("go")
+        run = boss_of(store, way).start("go")
         items = await watched(run, approve_all(run), children=children)
         return run, items
 
@@ -224,33 +232,36 @@ def test_a_child_run_waits(store, way, children):
     assert len(asked) == 1
     assert asked[0] < at
     if children:
-        told = [item.seq for item in items[:at] if getattr(item, "run_id", "") == child.id and hasattr(item, "seq")]
+        told = [
+            item.seq
+            for item in items[:at]
+            if getattr(item, "run_id", "") == child.id and hasattr(item, "seq")
+        ]
         assert told == [event.seq for event in child.log if event.seq <= told[-1]]
 
 
 def test_a_run_at_rest_waits(tmp_path):
+    async def begin(store):
+        run = boss_of(store, "tool").start("go")
+        await until(lambda: run.waiting)
+        return run.id
+
+    async def look(store):
+        run = store.run(run_id)
+        assert ids(run.waiting) == [(f"{run_id}.T1", "T1")]
+        async with asyncio.timeout(30):
+            async for item in run.watch():
+                if isinstance(item, Waiting):
+                    break
+        run.approve(item.tickets[0])
+        assert store.run(run_id).waiting is None
+        return ids(item.tickets)
+
     path = tmp_path / "runs.sqlite"
-
-    async def begun():
-        with TicketStore(path) as store:
-            run = boss_of("react", store, way="tool").start("go")
-            await until(lambda: run.waiting)
-            return run.id
-
-    async def later(run_id):
-        with TicketStore(path) as store:
-            run = store.run(run_id)
-            assert ids(run.waiting) == [(f"{run_id}.T1", "T1")]
-            async with asyncio.timeout(30):
-                async for item in run.watch():
-                    if isinstance(item, Waiting):
-                        break
-            run.approve(item.tickets[0])
-            assert store.run(run_id).waiting is None
-            return ids(item.tickets)
-
-    run_id = asyncio.run(begun())
-    assert asyncio.run(later(run_id)) == [(f"{run_id}.T1", "T1")]
+    with TicketStore(path) as store:
+        run_id = asyncio.run(begin(store))
+    with TicketStore(path) as store:
+        assert asyncio.run(look(store)) == [(f"{run_id}.T1", "T1")]
 
 
 def test_a_run_that_ended_does_not_wait():
@@ -327,14 +338,13 @@ def test_it_waits_exactly_where_only_a_decision_goes_on(seed):
     asyncio.run(main())
 
 
-def test_a_watch_of_nothing_says_so():
+def test_a_run_that_is_cancelled_waits_no_longer():
     async def main():
         run = Agent(said(act("pay", amount=1), finish()), tools=[pay]).start("go")
         await until(lambda: run.waiting)
         run.cancel()
-        with pytest.raises(Exception, match="cancelled"):
+        with pytest.raises(RunCancelled):
             await run
         assert run.waiting is None
 
     asyncio.run(main())
-    assert UsageError
