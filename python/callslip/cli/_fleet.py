@@ -1,4 +1,4 @@
-"""`callslip migrate`, `work`, `status` and `prune`."""
+"""`callslip migrate`, `work` and `prune`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 
 from callslip.cli._files import check_url, present_store
 from callslip.cli._imports import imported
-from callslip.cli._output import print_json, print_text, report
+from callslip.cli._output import print_text, report
 from callslip.errors import UsageError
-from callslip.fleet import Fleet, FleetStatus, status
+from callslip.fleet import Fleet
 from callslip.fleet._migrate import make_ready
 from callslip.fleet._retention import archive_and_prune
-from callslip.store import TicketStore
 
 __all__ = ["run"]
 
@@ -43,10 +41,6 @@ def run(options: argparse.Namespace) -> int:
             report(done.hint)
     elif options.command == "work":
         _work(options)
-    elif options.command == "status":
-        check_url(options.url)
-        with TicketStore(options.url) as store:
-            _print_status(status(store), options)
     else:
         with present_store(options.url) as store:
             deleted = archive_and_prune(
@@ -112,55 +106,3 @@ def _seconds(text: str) -> float:
     if found is None:
         raise UsageError(f"expected an age such as 30d, 12h, 90m or 60s: got {text}")
     return float(found[1]) * _UNITS[found[2]]
-
-
-def _print_status(now: FleetStatus, options: argparse.Namespace) -> None:
-    if options.metric is not None:
-        print_text(f"{now.metric(options.metric):g}")
-    elif options.json:
-        print_json(asdict(now))
-    else:
-        print_text("\n".join(_lines(now)))
-
-
-def _lines(now: FleetStatus) -> list[str]:
-    resting = f"{now.resting} at rest"
-    if now.waiting_below:
-        resting += f", {now.waiting_below} wait for others"
-    lines = [
-        f"{now.queued} runs queued, {now.running} running ({resting}), {now.finished} finished",
-        f"{now.awaiting_approval} calls await approval, {now.messages} messages wait",
-    ]
-    for queue in now.queues:
-        tenants = ", ".join(f"{name or 'no tenant'} {n}" for name, n in queue.tenants.items())
-        lines.append(
-            f"queue {queue.name}: {queue.waiting} waiting, the first for {queue.oldest:.1f} s; "
-            f"{queue.in_progress} in progress or later" + (f"; {tenants}" if tenants else "")
-        )
-    lines += [
-        f"worker {worker.id}: {worker.busy} of {worker.slots} slots, "
-        f"agents {', '.join(worker.agents)}, queues {', '.join(worker.queues)}, "
-        f"lost {worker.lost}, refused {worker.refused}, version {worker.version}, "
-        f"seen {worker.seen:.0f} s ago"
-        for worker in now.workers
-    ]
-    lines += [
-        f"no worker for {runs} runs of {agent!r}: start one with that agent and their queue, "
-        "and of their shape if they have begun"
-        for agent, runs in now.without_worker.items()
-    ]
-    if now.shapes:
-        lines.append("begun: " + ", ".join(f"{shape} {n}" for shape, n in now.shapes.items()))
-    lines.append(
-        f"database: {now.dead_rows} dead rows in queues, oldest transaction "
-        f"{now.oldest_transaction:.0f} s, oldest row that is kept {now.oldest_xmin} transactions, "
-        + (", ".join(_standby(now, name) for name in now.standbys) or "no standby")
-        + f", commits wait for {'a standby' if now.is_synchronous else 'no standby'}"
-    )
-    return lines
-
-
-def _standby(now: FleetStatus, name: str) -> str:
-    lag = now.standby_lag[name]
-    behind = "" if lag is None else f", {lag} bytes behind"
-    return f"standby {name} {now.standbys[name]}{behind}"

@@ -251,8 +251,17 @@ def _add_fleet(commands: Commands) -> None:
         help="take only runs that have begun, as an earlier version does beside its successor",
     )
 
-    parser = _add(commands, "status", "_fleet", "Say what the fleet of a database is doing.")
-    parser.add_argument("url", metavar="URL", help="postgresql://user@host/database")
+    parser = _add(commands, "status", "_status", "Say what goes on in a store, or in its fleet.")
+    parser.add_argument(
+        "store", metavar="STORE", help="the URL of a database, or the file of a store"
+    )
+    parser.add_argument(
+        "--silent",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="list runs that have had no event for so long; default 600",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument(

@@ -6,6 +6,15 @@ worker itself (`work`). `migrate` makes a database ready, and `status` says what
 
 from callslip.fleet._fleet import Fleet
 from callslip.fleet._migrate import migrate
+from callslip.fleet._silent import SilentRun
 from callslip.fleet._status import FleetStatus, QueueStatus, WorkerStatus, status
 
-__all__ = ["Fleet", "FleetStatus", "QueueStatus", "WorkerStatus", "migrate", "status"]
+__all__ = [
+    "Fleet",
+    "FleetStatus",
+    "QueueStatus",
+    "SilentRun",
+    "WorkerStatus",
+    "migrate",
+    "status",
+]

@@ -6,12 +6,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from callslip._options import check_seconds
 from callslip.errors import UsageError
+from callslip.fleet._silent import SilentRun, silent_runs
 
 if TYPE_CHECKING:
     from callslip.store import TicketStore
 
-__all__ = ["FleetStatus", "QueueStatus", "WorkerStatus", "status"]
+__all__ = ["SILENT", "FleetStatus", "QueueStatus", "WorkerStatus", "status"]
+
+SILENT = 600.0
+"""Seconds without an event after which a run is called silent."""
 
 _PRESENT = 30.0
 """Seconds since its last word for which a worker is taken to be there."""
@@ -96,6 +101,8 @@ class FleetStatus:
         shapes: How many runs have begun and not ended, by the name of the agent and the first
             characters of the shape. A shape is a protocol with its tools. Once the shape of an
             earlier version is missing here, no run needs that version any more.
+        silent: Runs that a process has and that wait for nobody, without an event for long; the
+            longest first. One whose lease has run out is in its queue again.
     """
 
     queues: list[QueueStatus]
@@ -115,6 +122,7 @@ class FleetStatus:
     standby_lag: dict[str, int | None]
     without_worker: dict[str, int]
     shapes: dict[str, int]
+    silent: list[SilentRun]
 
     def metric(self, name: str) -> float:
         """Return one number, for alarms and for scaling.
@@ -122,8 +130,8 @@ class FleetStatus:
         Args:
             name: `"queue_age"`, the longest wait of any run in a queue, in seconds;
                 `"queue_length"`; `"busy"`, the part of the slots of all workers of the last 30
-                seconds that are used; `"without_worker"`, the sum of them; or the name of an
-                attribute that is a number.
+                seconds that are used; `"without_worker"`, the sum of them; `"silent"`, how many
+                there are; or the name of an attribute that is a number.
 
         Raises:
             UsageError: There is no such number.
@@ -139,22 +147,29 @@ class FleetStatus:
             return sum(worker.busy for worker in present) / slots if slots else 0.0
         if name == "without_worker":
             return float(sum(self.without_worker.values()))
+        if name == "silent":
+            return float(len(self.silent))
         value = getattr(self, name, None)
         if isinstance(value, int | float):
             return float(value)
         raise UsageError(
-            "expected queue_age, queue_length, busy, without_worker or a number of FleetStatus: "
-            f"got {name!r}"
+            "expected queue_age, queue_length, busy, without_worker, silent or a number of "
+            f"FleetStatus: got {name!r}"
         )
 
 
-def status(store: TicketStore) -> FleetStatus:
+def status(store: TicketStore, *, silent: float = SILENT) -> FleetStatus:
     """Return what the fleet of a store is doing now.
+
+    Args:
+        store: The store, in a database.
+        silent: Seconds without an event after which a run is called silent. Default: 600.
 
     Raises:
         UsageError: The store is not in a database.
         StoreError: The database cannot be read.
     """
+    check_seconds("silent", silent)
     if store._shared is None:
         raise UsageError(
             f'expected the store of a database: got {store!r}; pass TicketStore("postgresql://…")'
@@ -174,6 +189,7 @@ def status(store: TicketStore) -> FleetStatus:
         standby_lag={row["name"]: row["lag"] for row in standbys},
         without_worker=_without_worker(store, names),
         shapes={row["shape"]: row["runs"] for row in store.query(_SHAPES)},
+        silent=_silent(store, names, silent),
         **counts,
     )
 
@@ -196,6 +212,18 @@ def _without_worker(store: TicketStore, queues: list[str]) -> dict[str, int]:
         rows = store.query(_WITHOUT_WORKER.format(table=f"pgmq.q_{name}"))
         runs.update({row["agent"]: row["runs"] for row in rows})
     return dict(runs)
+
+
+def _silent(store: TicketStore, queues: list[str], seconds: float) -> list[SilentRun]:
+    found = [
+        row
+        for name in queues
+        for row in store.query(_LEASED.format(table=f"pgmq.q_{name}"), [seconds])
+    ]
+    found.sort(key=lambda row: row["seconds"], reverse=True)
+    return silent_runs(
+        lambda query, run_id: store.query(query.format(of="callslip.", id="$1"), [run_id]), found
+    )
 
 
 # A claim says when it reads a message, and whoever leaves the run makes it visible from then on.
@@ -225,6 +253,17 @@ WHERE (q.vt <= clock_timestamp() OR run.is_later) AND NOT EXISTS (
         AND coalesce(run.known_as, run.agent) = ANY (agents) AND run.queue = ANY (queues)
         AND NOT (run.next > 0 AND run.agent || ' ' || coalesce(run.shape, '') = ANY (refuses)))
 GROUP BY 1
+"""
+
+_LEASED = """
+SELECT run.id AS run_id, run.agent,
+    extract(epoch FROM clock_timestamp())::double precision - run.updated_at AS seconds
+FROM {table} AS q
+JOIN callslip.run AS root ON root.msg = q.msg_id AND root.id = q.message ->> 'run'
+JOIN callslip.run ON coalesce(run.holder, run.id) = root.id
+WHERE q.vt > clock_timestamp() AND NOT root.is_later AND run.next > 0 AND run.finished_at IS NULL
+    AND run.updated_at < extract(epoch FROM clock_timestamp()) - $1
+ORDER BY run.updated_at LIMIT 100
 """
 
 _SHAPES = """

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, Context, Event, StoreError, Waiting, tool
+from callslip import Agent, Context, Event, ScriptedModel, StoreError, Waiting, tool
 from fleets.here import LONG, call, finish, pay, turns, working
 
 pytestmark = pytest.mark.timeout(120)
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(120)
 class Desk:
     """An agent in two processes, whose run waits in a call of the one until it may go on."""
 
-    def __init__(self, far, here, answer="first", **options):
+    def __init__(self, far, here, replies=None, **options):
         self.may_go_on = asyncio.Event()
         self.is_there = asyncio.Event()
         self.calls = 0
@@ -26,9 +26,15 @@ class Desk:
             await self.may_go_on.wait()
             return "worked"
 
-        model = turns(call("work"), finish(answer), finish("second"))
+        usual = turns(call("work"), finish("first"), finish("second"))
         self.far, self.here = (
-            Agent(model, tools=[work], store=store, name="clerk", **options)
+            Agent(
+                ScriptedModel(replies) if replies else usual,
+                tools=[work],
+                store=store,
+                name="clerk",
+                **options,
+            )
             for store in (far, here)
         )
 
@@ -156,7 +162,7 @@ async def test_a_run_that_is_not_there_is_none(here):
 
 
 async def test_a_typed_answer_is_read_here(far, here):
-    desk = Desk(far, here, answer=["a", "b"], returns=tuple[str, str])
+    desk = Desk(far, here, [call("work"), finish(["a", "b"])], returns=tuple[str, str])
     theirs = await desk.begun()
     run = desk.here.start(run=theirs.id)
     desk.may_go_on.set()
