@@ -38,6 +38,10 @@ def takes_all(messages: object, *, grammar: object = None, **options: object) ->
     return repr(grammar)
 
 
+def takes_its_run(messages: object, run_id: str | None = None, **options: object) -> str:
+    return f"{run_id}"
+
+
 class Callable:
     def __call__(self, messages: object, *, max_tokens: int | None = None) -> str:
         return f"{max_tokens}"
@@ -55,7 +59,8 @@ class Callable:
         (takes_nothing, set()),
         (takes_stop, {"stop", "seed"}),
         (takes_any, {"stop", "seed", "max_tokens"}),
-        (takes_all, OFFERED),
+        (takes_all, OFFERED - {"run_id"}),
+        (takes_its_run, OFFERED - {"grammar"}),
         (Callable(), {"max_tokens"}),
         (Callable().method, {"seed"}),
         (functools.partial(takes_stop, seed=3), {"stop"}),
