@@ -113,19 +113,16 @@ def new_session(
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    if above is not None:
-        above.run._add_child(run)
-        session.beginning.stand_below(above)
-        _tell_above(session, above)
+    _tell_above(session, above)
     _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
 
-def _tell_above(session: RunSession, above: RunSession) -> None:
+def _tell_above(session: RunSession, above: RunSession | None) -> None:
     """Tell those who watch the run that calls, if they want to know or a call may await them."""
-    feed = above.run._feed
+    feed = None if above is None else above.run._feed
     asks = session.agent._asks_for_approval is not None
     if feed is not None and (feed.wants_children or asks):
         feed_of(session.run).tell(feed)

@@ -292,9 +292,10 @@ class RunStream(Generic[AnswerT]):
             if self._session is None:
                 self._listen(agent_of(self.run))
             commands = append_message(self.run, said)
-            self._open(continued_session(agent_of(self.run), self.run, commands))
+            session = continued_session(agent_of(self.run), self.run, commands)
+            self._open(session)
             # Made before the loop's thread can drive the session to its end.
-            result = PendingResult(self._session)
+            result = PendingResult(session)
             self._is_due = True
             self._has_raised = False
             self._loop.call_soon_threadsafe(self._create_task)

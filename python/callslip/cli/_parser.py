@@ -34,6 +34,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_logs(commands)
     _add_checks(commands)
     _add_fleet(commands)
+    _add_care(commands)
     return parser
 
 
@@ -251,13 +252,15 @@ def _add_fleet(commands: Commands) -> None:
         help="take only runs that have begun, as an earlier version does beside its successor",
     )
 
+
+def _add_care(commands: Commands) -> None:
     parser = _add(commands, "status", "_status", "Say what goes on in a store, or in its fleet.")
     parser.add_argument(
         "store", metavar="STORE", help="the URL of a database, or the file of a store"
     )
     parser.add_argument(
         "--silent",
-        type=float,
+        type=_seconds,
         default=600.0,
         metavar="SECONDS",
         help="list runs that have had no event for so long; default 600",

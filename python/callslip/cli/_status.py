@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
+from callslip import _lazy
 from callslip._options import is_url
 from callslip._store_file import StoreFile
 from callslip.cli._files import open_store
@@ -115,8 +116,8 @@ def _owner(path: Path) -> str | None:
 def _is_free(file: TextIO) -> bool:
     """Whether no process holds the lock of an open file, as far as the system tells."""
     try:
-        import fcntl
-    except ImportError:
+        fcntl = _lazy.fcntl
+    except ImportError:  # Windows
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

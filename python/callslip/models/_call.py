@@ -54,7 +54,6 @@ class ModelCall:
             that is not known.
         count_tokens: Returns the number of tokens of a text; `None` (default) if they are
             estimated.
-        hides_context: Whether it is a function without a context that calls a model with one.
         is_async: `True` if a call is known to return at once, with a coroutine or an async
             iterator. With `False`, only the result of a call shows it.
         gate: The gate of a `BoundedModel`, which the caller holds until the reply has been read;
@@ -77,7 +76,6 @@ class ModelCall:
         "count_tokens",
         "gate",
         "grammar_form",
-        "hides_context",
         "is_async",
         "is_wrapped",
         "model",
@@ -102,7 +100,6 @@ class ModelCall:
         self.bounds: Bounds | None = bounds if isinstance(bounds, Bounds) else None
         self.context: int | None = context_of(_unbound(model))
         self.count_tokens: CountTokens | None = counter_of(_unbound(model))
-        self.hides_context: bool = self.context is None and calls_with_context(_unbound(model))
         known = getattr(model, "is_async", None)
         self.is_async: bool = known if isinstance(known, bool) else _is_async(model)
         gate = getattr(_unbound(model), "gate", None)
@@ -118,6 +115,11 @@ class ModelCall:
     @parts.setter
     def parts(self, parts: frozenset[PartKind]) -> None:
         self._parts = parts
+
+    @property
+    def hides_context(self) -> bool:
+        """Whether it is a function without a context that calls a model with one."""
+        return self.context is None and calls_with_context(_unbound(self.model))
 
     def attempts(self, attempt: Attempt | None = None) -> Attempts:
         """Return the attempts at one reply.
