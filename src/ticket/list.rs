@@ -89,10 +89,9 @@ impl TicketList {
     /// What is new to a reader who knows the first tickets, as they were after so many changes: those of them that have
     /// changed since, each once, then the others.
     pub fn news(&self, known: usize, changes: usize) -> impl Iterator<Item = &Ticket> {
-        let changed: BTreeSet<_> = self.changes.get(changes..).unwrap_or_default().iter().copied().collect();
-        let changed =
-            changed.into_iter().filter_map(move |id| self.tickets.get(position(id).filter(|at| *at < known)?));
-        changed.chain(self.tickets.get(known..).unwrap_or_default())
+        let renewed: BTreeSet<_> = self.changes.get(changes..).unwrap_or_default().iter().copied().collect();
+        let again = renewed.into_iter().filter_map(move |id| self.tickets.get(position(id).filter(|at| *at < known)?));
+        again.chain(self.tickets.get(known..).unwrap_or_default())
     }
 
     /// The role of its run is known.

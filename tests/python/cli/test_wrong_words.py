@@ -100,6 +100,7 @@ STORES = [
     "words",
     [
         ["runs"],
+        ["status"],
         ["export"],
         ["watch", "...", "x"],
         ["approve", "...", "x", "T1"],
