@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, cast, overload
 from callslip._options import check_known
 from callslip._runtime.background import start_task
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
 from callslip._runtime.known import Known
-from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session

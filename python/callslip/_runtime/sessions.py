@@ -113,16 +113,20 @@ def new_session(
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    _tell_above(session, above)
+    _stand_below(session, above)
     _keep_asker(session, asker)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
 
-def _tell_above(session: RunSession, above: RunSession | None) -> None:
-    """Tell those who watch the run that calls, if they want to know or a call may await them."""
-    feed = None if above is None else above.run._feed
+def _stand_below(session: RunSession, above: RunSession | None) -> None:
+    """Put a new run below the one that calls, whose watchers may want to know of it."""
+    if above is None:
+        return
+    above.run._add_child(session.run)
+    session.beginning.stand_below(above)
+    feed = above.run._feed
     asks = session.agent._asks_for_approval is not None
     if feed is not None and (feed.wants_children or asks):
         feed_of(session.run).tell(feed)
