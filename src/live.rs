@@ -4,7 +4,9 @@
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
 use crate::part::Content;
-use crate::run::{self, Command, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Spent, resume};
+use crate::run::{
+    self, Command, InputError, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent, resume,
+};
 use crate::store::{Claim, Hold, Log, LogError, Position, RunKey, Store, StoreError, With};
 use crate::ticket::TicketId;
 use std::collections::HashMap;
@@ -330,6 +332,18 @@ impl LiveRun {
     /// Names the model that is asked from now on.
     pub fn use_model(&mut self, model: ModelName) {
         self.machine.use_model(model);
+    }
+
+    /// An agent with this setup continues the run, or reads its result. Returns whether both have the same calls.
+    ///
+    /// # Errors
+    /// `Incompatible`; then the claim is given up.
+    pub fn adopt(&mut self, setup: &Setup, goes_on: bool) -> Result<bool, InputError> {
+        let adopted = self.machine.adopt(setup, goes_on);
+        if adopted.is_err() {
+            self.release();
+        }
+        adopted
     }
 
     /// Commands are carried out again.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from callslip._options import check_known
 from callslip._runtime.background import start_task
+from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
@@ -25,6 +26,7 @@ from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message
 from callslip.runs._result import AnswerT
 from callslip.runs._told import last_said, told_conversation
+from callslip.store import TicketStore
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
@@ -394,6 +396,33 @@ class AgentRuns(Generic[AnswerT]):
         bounds = self._agent._in_effect().limits if limits is None else check_limits(limits)
         task = last_said(run) if say is None else say
         return task, list(told_conversation(run, bounds.result_bytes))
+
+    def check(self, run_or_store: Run[Any] | TicketStore, /) -> list[str]:
+        """Return what keeps this agent from continuing runs, in words. Nothing is changed.
+
+        A run keeps the tools, the protocol and the type of the answer that it was started with.
+        An agent can continue it if each call that those tools allow is valid and means the same
+        with the agent's own. Call this before a deploy, with the new agent.
+
+        Args:
+            run_or_store: A run: each difference is returned, also those of open child runs. Or a
+                store: one text for each open run of this agent's name that cannot go on.
+
+        Returns:
+            The differences, each with a way out; empty if everything can go on.
+
+        Raises:
+            UsageError: It is neither a run nor a store.
+            StoreError: The store cannot be read.
+        """
+        if isinstance(run_or_store, Run):
+            return check_run(self._agent, run_or_store)
+        if isinstance(run_or_store, TicketStore):
+            return check_store(self._agent, run_or_store)
+        raise UsageError(
+            f"expected a run or a store to check: got {type(run_or_store).__name__}; pass "
+            "store.run(run_id), or the store for all open runs"
+        )
 
     async def resume_all(
         self, *, at_once: int = 32, deps: object = None

@@ -409,7 +409,7 @@ class Agent(AgentRuns[AnswerT]):
         """Check that this agent can take the next turn of a run that no driver works on.
 
         Raises:
-            UsageError: The run has another protocol, other tools or another `returns`.
+            UsageError: This agent does not take all calls of the run.
         """
         run._core.adopt(self._in_effect()._setup_at(run._levels).native, goes_on=True)
 

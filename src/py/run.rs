@@ -122,16 +122,14 @@ impl PyRun {
         stored_run(py, run)
     }
 
-    /// An agent with this setup goes on with the run, or reads its result. Raises `UsageError` if the run was set up with
-    /// another protocol or other tools and is to go on; then the claim is given up.
+    /// An agent with this setup goes on with the run, or reads its result. Raises `UsageError` if the run is to go on and
+    /// may make calls that the agent does not take; then the claim is given up.
     #[pyo3(signature = (setup, *, goes_on=false))]
     fn adopt(slf: &Bound<'_, Self>, setup: &PySetup, goes_on: bool) -> CoreResult<()> {
-        let mut run = view(slf).lock()?;
-        if let Err(error) = run.machine().check_compatible(&setup.setup, goes_on) {
-            run.release();
-            return Err(error.into());
+        // A grammar offers the tools of the run.
+        if view(slf).lock()?.adopt(&setup.setup, goes_on)? {
+            view(slf).use_grammars(&setup.grammars);
         }
-        view(slf).use_grammars(&setup.grammars);
         Ok(())
     }
 

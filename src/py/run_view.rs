@@ -5,7 +5,8 @@ use super::lock::lock;
 use super::part::{PyPart, split_all};
 use super::protocol::{PyBounds, PyGrammar};
 use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
-use super::setup::{Grammars, Situation};
+use super::setup::{Grammars, PySetup, Situation};
+use super::toolset::PyToolSet;
 use crate::live::LiveRun;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
@@ -14,7 +15,7 @@ use crate::store::Hold;
 use crate::ticket::TicketId;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// One run with its log: the part that is read, and changes nothing.
 #[pyclass(name = "RunView", module = "callslip._core", frozen, subclass)]
@@ -55,6 +56,17 @@ impl PyRunView {
     #[getter]
     fn instructions(&self) -> CoreResult<Option<String>> {
         Ok(self.lock()?.machine().setup().instructions.as_deref().map(str::to_owned))
+    }
+
+    /// What keeps an agent with this setup from going on with the run, each difference in words.
+    fn differences(&self, setup: &PySetup) -> CoreResult<Vec<String>> {
+        Ok(self.lock()?.machine().compare(&setup.setup).differences)
+    }
+
+    /// The tools that it was set up with.
+    #[getter]
+    fn tools(&self) -> CoreResult<PyToolSet> {
+        Ok(PyToolSet { tools: Arc::clone(&self.lock()?.machine().setup().tools) })
     }
 
     /// Its limits, as JSON text.

@@ -1,7 +1,7 @@
 //! Approval of calls: by a check of the program, and by a person, who may change the arguments.
 
 use super::command::Command;
-use super::event::{Event, WHOLE_VALUES};
+use super::event::{Event, Note, WHOLE_VALUES};
 use super::input::InputError;
 use super::machine::{RunMachine, SharedLimits};
 use super::reference;
@@ -110,8 +110,19 @@ impl RunMachine {
         let checked = self.setup.tools.check(spec, arguments).map_err(|violation| wrong(violation.message))?;
         let checked = Value::Object(checked.arguments);
         // Another operation that is not offered may be reached by a value in the path.
-        self.setup.tools.approval(spec, &checked).map_err(|violation| wrong(violation.message))?;
+        self.setup
+            .tools
+            .approval(spec, &checked, &self.state.more_approval)
+            .map_err(|violation| wrong(violation.message))?;
         Ok(Arc::new(checked))
+    }
+
+    /// Writes down what the agent that continues the run asks for beyond the run's own approval.
+    pub(super) fn note_more_approval(&mut self, now: f64) {
+        let more = std::mem::take(&mut self.more_approval);
+        if !more.is_empty() {
+            self.emit(Event::Noted { note: Note::MoreApproval(more) }, now);
+        }
     }
 
     /// The questions that are due about open calls: to the program, then to a person.

@@ -1,26 +1,129 @@
-//! What keeps a run from going on with other tools or another protocol than it was started with.
+//! Whether an agent can continue a run that was started with other tools: each call that the tools of the run allow must
+//! be valid and mean the same with those of the agent.
 
 use super::command::Setup;
 use super::snapshot::sha256;
-use crate::tool::{AnswerType, ToolSet, ToolSpec};
+use crate::tool::{AnswerType, Approval, Effect, MoreApproval, ToolKind, ToolSet, ToolSpec, narrowed};
 use serde_json::Value as Json;
 
-/// Every difference that matters to a resumed run, in words. Prompt and limits are not among them: the run keeps
-/// its own.
-pub fn differences(kept: &Setup, offered: &Setup) -> Vec<String> {
-    let names = (kept.protocol.name(), offered.protocol.name());
-    if names.0 != names.1 {
-        return vec![format!("the run has the protocol {}, this agent {}", names.0, names.1)];
+/// What differs between a run and the agent that is to continue it. The run keeps its own prompt, tools and limits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Comparison {
+    /// What keeps the agent from it, in words with a way out.
+    pub differences: Vec<String>,
+    /// The approval that the agent's tools ask for where the run asks for less.
+    pub more_approval: MoreApproval,
+    /// Whether both have the same tools with the same parameters.
+    pub has_same_calls: bool,
+}
+
+impl Comparison {
+    /// Compares the setup of a run, and the approval that it asks for beyond that, with the setup of an agent.
+    pub(super) fn between(kept: &Setup, more: &MoreApproval, offered: &Setup) -> Self {
+        let names = (kept.protocol.name(), offered.protocol.name());
+        if names.0 != names.1 {
+            let difference =
+                format!("the run has the protocol {}, this agent {}: use that of the run", names.0, names.1);
+            return Self { differences: vec![difference], ..Self::default() };
+        }
+        let mut found = Self { has_same_calls: true, ..Self::default() };
+        let options = |setup: &Setup| serde_json::to_value(setup.protocol.stored()).unwrap_or_default();
+        compare_options(names.0, &options(kept), &options(offered), &mut found.differences);
+        compare_answers(kept.protocol.returns(), offered.protocol.returns(), &mut found.differences);
+        found.compare_tools(&kept.tools, more, &offered.tools);
+        found
     }
-    let mut found = Vec::new();
-    let options = |setup: &Setup| serde_json::to_value(setup.protocol.stored()).unwrap_or_default();
-    compare_options(names.0, &options(kept), &options(offered), &mut found);
-    if kept.protocol.returns() != offered.protocol.returns() {
-        let shape = |setup: &Setup| setup.protocol.returns().map_or_else(|| "no type".to_owned(), AnswerType::shape);
-        found.push(format!("the run returns {}, this agent {}", shape(kept), shape(offered)));
+
+    fn compare_tools(&mut self, kept: &ToolSet, more: &MoreApproval, offered: &ToolSet) {
+        // Operations of the same documents don't differ, and the schemas of a large one take long to make.
+        let same_operations = kept.same_operations(offered);
+        let before: Vec<&ToolSpec> = if same_operations { kept.plain().collect() } else { kept.iter().collect() };
+        let own = before.into_iter().filter(|tool| !tool.kind.is_built_in());
+        for tool in own {
+            let Some(here) = offered.get(&tool.name) else {
+                self.differences
+                    .push(format!("the tool '{}' is gone: keep it until the runs that have it are over", tool.name));
+                continue;
+            };
+            self.compare_tool(tool, tool.approval_with(more), here);
+        }
+        self.has_same_calls &= kept.len() == offered.len() && kept.names().eq(offered.names());
     }
-    compare_tools(&kept.tools, &offered.tools, &mut found);
-    found
+
+    fn compare_tool(&mut self, kept: &ToolSpec, approval: Approval, offered: &ToolSpec) {
+        self.has_same_calls &= kept.parameters == offered.parameters;
+        let name = &kept.name;
+        let mut found = Vec::new();
+        if kept.kind != offered.kind {
+            found.push(format!(
+                "is {} now, and {} in the run: give it another name",
+                kind(offered.kind),
+                kind(kept.kind)
+            ));
+        }
+        if kept.effect != offered.effect {
+            let (before, now) = (effect(kept.effect), effect(offered.effect));
+            found.push(format!("has the effect '{now}' now, and '{before}' in the run: keep effect='{before}'"));
+        }
+        match (kept.reconciles, offered.reconciles) {
+            (true, false) => found.push("has no reconcile now: keep it".to_owned()),
+            (false, true) => {
+                found.push("has a reconcile now, and none in the run: add it to a tool of another name".to_owned());
+            }
+            _ => {}
+        }
+        if offered.approval() < approval {
+            found.push(format!(
+                "{} now, and {} in the run: keep needs_approval",
+                asks(offered.approval()),
+                asks(approval)
+            ));
+        } else if offered.approval() > approval {
+            self.more_approval.insert(name.as_str().into(), offered.approval());
+        }
+        let narrower = narrowed(&kept.parameters, &offered.parameters);
+        if !narrower.is_empty() {
+            found.push(format!("takes less: {}", narrower.join(", ")));
+        }
+        self.differences.extend(found.into_iter().map(|found| format!("the tool '{name}' {found}")));
+    }
+}
+
+fn kind(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Function => "a function",
+        ToolKind::Agent => "an agent",
+        ToolKind::Script => "for scripts",
+        _ => "the runtime's own",
+    }
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Once => "once",
+        Effect::Idempotent => "idempotent",
+        Effect::Pure => "pure",
+    }
+}
+
+fn asks(approval: Approval) -> &'static str {
+    match approval {
+        Approval::NotNeeded => "needs no approval",
+        Approval::Checked => "lets a function decide on approval",
+        Approval::Needed => "always needs approval",
+    }
+}
+
+fn compare_answers(kept: Option<&AnswerType>, offered: Option<&AnswerType>, found: &mut Vec<String>) {
+    let shape = |answer: Option<&AnswerType>| answer.map_or_else(|| "no type".to_owned(), AnswerType::shape);
+    let narrower = match (kept, offered) {
+        (None, None) => return,
+        (Some(kept), Some(offered)) => narrowed(kept.schema(), offered.schema()),
+        _ => vec!["keep returns=".to_owned()],
+    };
+    if !narrower.is_empty() {
+        found.push(format!("the run returns {}, this agent {}: {}", shape(kept), shape(offered), narrower.join(", ")));
+    }
 }
 
 impl Setup {
@@ -72,43 +175,8 @@ fn compare_options(name: &str, kept: &Json, offered: &Json, found: &mut Vec<Stri
             }
         }
         _ if kept == offered => {}
-        _ => found.push(format!("the protocol's option {name} is {kept} in the run and {offered} here")),
+        _ => found.push(format!(
+            "the protocol's option {name} is {kept} in the run and {offered} here: keep that of the run"
+        )),
     }
-}
-
-fn compare_tools(kept: &ToolSet, offered: &ToolSet, found: &mut Vec<String>) {
-    let (before, now) = (compared(kept, offered), compared(offered, kept));
-    for tool in before {
-        let Some(here) = offered.get(&tool.name) else {
-            found.push(format!("the tool '{}' of the run is missing here", tool.name));
-            continue;
-        };
-        let parts = changed(tool, here);
-        if !parts.is_empty() {
-            found.push(format!("the tool '{}' has changed ({})", tool.name, parts.join(", ")));
-        }
-    }
-    for tool in now.into_iter().filter(|tool| kept.get(&tool.name).is_none()) {
-        found.push(format!("the tool '{}' is not one of the run", tool.name));
-    }
-}
-
-/// The tools that may differ: operations of the same document don't, and the schemas of a large one take long to make.
-fn compared<'a>(tools: &'a ToolSet, others: &ToolSet) -> Vec<&'a ToolSpec> {
-    let own = |tool: &&ToolSpec| !tool.kind.is_built_in();
-    if tools.same_operations(others) { tools.plain().filter(own).collect() } else { tools.iter().filter(own).collect() }
-}
-
-/// The parts of a tool by which calls are checked and made. Its description is for the prompt, which the run has.
-fn changed(kept: &ToolSpec, offered: &ToolSpec) -> Vec<&'static str> {
-    let parts = [
-        ("parameters", kept.parameters != offered.parameters),
-        ("kind", kept.kind != offered.kind),
-        ("approval", kept.approval() != offered.approval()),
-        ("effect", kept.effect != offered.effect),
-        ("reconcile", kept.reconciles != offered.reconciles),
-        ("readonly", kept.readonly != offered.readonly),
-        ("repeatable", kept.repeatable != offered.repeatable),
-    ];
-    parts.into_iter().filter(|(_, differs)| *differs).map(|(part, _)| part).collect()
 }

@@ -237,7 +237,7 @@ impl RunMachine {
             if !spec.repeatable {
                 plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
-            let approval = self.setup.tools.approval(spec, &checked)?;
+            let approval = self.setup.tools.approval(spec, &checked, &self.state.more_approval)?;
             Ok((Arc::new(checked), approval))
         });
         match checked {

@@ -9,6 +9,7 @@ use crate::part::Part;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
+use crate::tool::MoreApproval;
 use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -444,7 +445,7 @@ impl Event {
 }
 
 /// A decision of the runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
     /// A limit was reached: the next turn is the last and offers no tools.
@@ -453,4 +454,6 @@ pub enum Note {
     Exhausted(Limit),
     /// The run was resumed, after its process ended or its model failed.
     Resumed,
+    /// The agent that continues the run asks for more approval than the run did. It holds from the next call on.
+    MoreApproval(MoreApproval),
 }

@@ -1,7 +1,7 @@
 //! Inputs that a run can't take as it is now.
 
 use super::machine::RunMachine;
-use super::{Setup, differences};
+use super::{Comparison, Setup};
 use crate::ticket::TicketId;
 use std::sync::Arc;
 use thiserror::Error;
@@ -38,7 +38,7 @@ pub enum InputError {
     },
     /// The run was set up with another protocol or with other tools.
     #[error(
-        "run {run_id} can't be resumed by this agent: {}. Use an agent with the same protocol and tools, or call \
+        "run {run_id} can't be resumed by this agent: {}. Use an agent that takes all calls of the run, or call \
          agent.hand_over(run), which tells the conversation to a new run of this agent",
         .differences.join("; ")
     )]
@@ -66,16 +66,23 @@ impl RunMachine {
         if self.state.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
     }
 
-    /// Whether the run can be resumed by an agent with this setup. A run that can't be resumed at all can be opened,
-    /// unless it `goes_on` with a message.
+    /// An agent with this setup continues the run: what it asks for beyond the run's own approval holds from the next call
+    /// on. A run that can't be resumed at all can be opened by any agent, unless it `goes_on` with a message. Returns
+    /// whether both have the same calls.
     ///
     /// # Errors
     /// `Incompatible`.
-    pub fn check_compatible(&self, setup: &Setup, goes_on: bool) -> Result<(), InputError> {
-        let differences = differences(&self.setup, setup);
-        if differences.is_empty() || !(goes_on || self.state.resumable()) {
-            return Ok(());
+    pub fn adopt(&mut self, setup: &Setup, goes_on: bool) -> Result<bool, InputError> {
+        let Comparison { differences, more_approval, has_same_calls } = self.compare(setup);
+        if !differences.is_empty() && (goes_on || self.state.resumable()) {
+            return Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences });
         }
-        Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences })
+        self.more_approval = more_approval;
+        Ok(has_same_calls)
+    }
+
+    /// What differs between the run and an agent with this setup.
+    pub fn compare(&self, setup: &Setup) -> Comparison {
+        Comparison::between(&self.setup, &self.state.more_approval, setup)
     }
 }

@@ -14,6 +14,7 @@ use crate::part::{self, Part, TextForm};
 use crate::protocol::Message;
 use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId, TicketKind};
+use crate::tool::MoreApproval;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,6 +74,8 @@ pub struct RunMachine {
     /// Tickets whose approval is asked for.
     pub(super) approving: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
+    /// What the agent that continues the run asks for beyond the run's own approval, and is not in the log yet.
+    pub(super) more_approval: MoreApproval,
     pub(super) ended: bool,
     /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
     pub(super) attended: bool,
@@ -128,6 +131,7 @@ impl RunMachine {
             checking: BTreeSet::new(),
             approving: BTreeSet::new(),
             cancelled: Vec::new(),
+            more_approval: MoreApproval::new(),
             ended: false,
             attended: true,
         }
@@ -336,6 +340,7 @@ impl RunMachine {
         let (text, parts) = user_parts(text, parts, self.state.user_parts as usize);
         let was_over = self.state.phase == Phase::Finished;
         self.emit(Event::UserSaid { text: text.into(), parts, key: key.map(Arc::from) }, now);
+        self.note_more_approval(now);
         if was_over {
             (self.ended, self.attended) = (false, true);
             (self.asked, self.settled, self.checked) = (self.state.turn, self.state.turn, self.state.turn);

@@ -31,7 +31,7 @@ mod stream;
 pub use crate::protocol::{Message, Role};
 pub use account::{Account, Spent};
 pub use command::{Command, Setup};
-pub use compatibility::differences;
+pub use compatibility::Comparison;
 pub use event::{Event, FailedAttempt, FailedCall, Note, Opened, Parent, Record, Shortened, Start, StopReason, Usage};
 pub use input::InputError;
 pub use limits::{Limit, Limits};

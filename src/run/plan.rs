@@ -223,8 +223,10 @@ impl Block<'_> {
         }
         // What refers to other calls is looked at when they have ended.
         let approval = match needs.as_slice() {
-            [] => tools.approval(spec, &arguments).map_err(|violation| place(violation, call.arguments_span))?,
-            _ => spec.approval(),
+            [] => tools
+                .approval(spec, &arguments, &self.state.more_approval)
+                .map_err(|violation| place(violation, call.arguments_span))?,
+            _ => spec.approval_with(&self.state.more_approval),
         };
         let tool: Arc<str> = spec.name.as_str().into();
         if needs.is_empty() && !spec.repeatable {

@@ -208,7 +208,9 @@ impl RunMachine {
             let tools = &self.setup.tools;
             let readonly = tools.find(&call.tool, self.setup.protocol.routes()).is_ok_and(|found| {
                 let called = matches!(found.tool.kind, ToolKind::Function | ToolKind::LookUp);
-                called && found.tool.readonly && found.tool.approval() == Approval::NotNeeded
+                called
+                    && found.tool.readonly
+                    && found.tool.approval_with(&self.state.more_approval) == Approval::NotNeeded
             });
             if !readonly || self.state.last_turn.is_some() {
                 continue;

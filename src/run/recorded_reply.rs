@@ -31,7 +31,7 @@ impl RunMachine {
             Some(offered @ Event::AnswerOffered { .. }) => self.emit(offered.clone(), now),
             Some(Event::Violated { violation, .. }) => self.record_violation((**violation).clone(), now),
             Some(Event::Noted { note: note @ Note::Exhausted(limit) }) => {
-                self.emit(Event::Noted { note: *note }, now);
+                self.emit(Event::Noted { note: note.clone() }, now);
                 self.limit(*limit, now);
             }
             Some(Event::Noted { note: Note::LastTurn(limit) }) => self.limit(*limit, now),

@@ -7,6 +7,7 @@ use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::model_name::{ModelName, ReplyDetails};
 use super::resume::{self, LoadError};
 use super::state::Phase;
+use crate::tool::MoreApproval;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -77,6 +78,14 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
     SharedLimits::Replayed(replayed)
 }
 
+/// What the agent that continues the run here asks for beyond the run's own approval: the second record has it.
+fn more_approval(records: &[Arc<Record>]) -> MoreApproval {
+    match records.get(1).map(|record| &record.event) {
+        Some(Event::Noted { note: Note::MoreApproval(more) }) => more.clone(),
+        _ => MoreApproval::new(),
+    }
+}
+
 /// Passes the machine the input that these records begin with. Returns how many of them follow from it.
 pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
     let Some(first) = records.first() else { return Ok(0) };
@@ -126,8 +135,14 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }
-        Event::UserSaid { text, parts, key } => machine.send_with(text, parts, key.as_deref(), at),
-        Event::Noted { note: Note::Resumed } => machine.resume(at),
+        Event::UserSaid { text, parts, key } => {
+            machine.more_approval = more_approval(records);
+            machine.send_with(text, parts, key.as_deref(), at);
+        }
+        Event::Noted { note: Note::Resumed } => {
+            machine.more_approval = more_approval(records);
+            machine.resume(at);
+        }
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.model_failed(error, at),
             Cause::Cancelled => machine.cancel(at),

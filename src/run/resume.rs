@@ -170,6 +170,7 @@ impl RunMachine {
         let begun = begun.filter(|(ticket, call)| self.may_have_begun(**ticket, call) && !self.waits(call));
         let begun: Vec<_> = begun.map(|(ticket, _)| *ticket).collect();
         self.emit(Event::Noted { note: Note::Resumed }, now);
+        self.note_more_approval(now);
         let (state, tools) = (&self.state, &self.setup.tools);
         let under_way: Vec<_> = begun
             .iter()

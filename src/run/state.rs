@@ -14,6 +14,7 @@ use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move};
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId, TicketList, is_false};
+use crate::tool::MoreApproval;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -133,6 +134,9 @@ pub struct RunState {
     /// What replies had cost by then.
     #[serde(default, skip_serializing_if = "is_nothing")]
     usage_before: Usage,
+    /// The approval that its tools need beyond what their specifications say, as agents since have it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) more_approval: MoreApproval,
     /// Calls that were approved while no driver worked on the run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) unbegun: BTreeSet<TicketId>,

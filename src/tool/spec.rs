@@ -3,6 +3,8 @@
 use crate::ticket::is_false;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a crash between a call's start and its end means for resuming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -61,7 +63,8 @@ impl ToolKind {
 }
 
 /// Whether a call waits for a person's approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// It is made at once.
     NotNeeded,
@@ -70,6 +73,9 @@ pub enum Approval {
     /// It waits.
     Needed,
 }
+
+/// The tools whose calls need more approval than their specification says.
+pub type MoreApproval = BTreeMap<Arc<str>, Approval>;
 
 /// One tool: its name, what it does and the schema of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,5 +121,10 @@ impl ToolSpec {
             (_, true) => Approval::Checked,
             _ => Approval::NotNeeded,
         }
+    }
+
+    /// The same, with what is needed beyond that.
+    pub fn approval_with(&self, more: &MoreApproval) -> Approval {
+        more.get(&*self.name).map_or_else(|| self.approval(), |more| self.approval().max(*more))
     }
 }

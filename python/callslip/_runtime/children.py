@@ -57,7 +57,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     """Return the session of the run for a task: a new run, or one that an earlier process started.
 
     Raises:
-        UsageError: That process had an agent with another protocol or other tools.
+        UsageError: The agent does not take all calls of that run.
         StoreError: The run cannot be read, or cannot be written down.
     """
     agent, task = worker_for(session.agent, session.setup, command.tool, command.role, command.task)
@@ -149,7 +149,7 @@ def check_tree(
     """Check that all runs below a run of the store can be resumed, before any of them is.
 
     Raises:
-        UsageError: One was started by an agent with another protocol or other tools.
+        UsageError: An agent does not take all calls of one of them.
         StoreError: One cannot be read.
     """
     for task in core.open_tasks():

@@ -240,7 +240,7 @@ class RunSession:
         self, command: Command.CallTool, call: Call
     ) -> tuple[Tool[..., Any] | Reconciling | CallElsewhere | CallInDoubt, Context | None]:
         """Return the tool of a command, and the context of the call if the tool takes one."""
-        tool = self.setup.toolbox.get(command.tool)
+        tool = self.setup.toolbox.get(command.tool, self.core.tools)
         if tool.queue is not None:
             if self.beginning.inbox is not None:
                 return CallElsewhere(self, command), None

@@ -165,7 +165,7 @@ def resumed_session(
         store: The store. Default: that of the agent.
 
     Raises:
-        UsageError: The agent has no store, or its protocol or tools are not those of the run.
+        UsageError: The agent has no store, or does not take all calls of the run.
         StoreError: There is no such run, it cannot be read, or another process works on it.
     """
     check_run_id(run_id)

@@ -81,24 +81,31 @@ class UserSaid(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted(Event):
-    """A decision of the runtime that the model is shown.
+    """A decision of the runtime.
 
     Attributes:
         note: `"last_turn"`, `"exhausted"` (a limit of this run or of one above is reached by the
-            runs below it) or `"resumed"`.
-        limit: The field of `Limits`; `None` for a run that was resumed.
+            runs below it), `"resumed"`, or `"more_approval"` (the agent that continues the run
+            asks for more approval than the run did).
+        limit: The field of `Limits`; `None` unless a limit was reached.
+        approval: What the tools ask for from the next call on, by their names: `"needed"`, or
+            `"checked"` if a function decides. Empty unless it is more than before.
     """
 
     kind: ClassVar[EventKind] = "noted"
-    note: Literal["last_turn", "exhausted", "resumed"]
+    note: Literal["last_turn", "exhausted", "resumed", "more_approval"]
     limit: str | None = None
+    approval: dict[str, Literal["checked", "needed"]] = field(default_factory=dict)
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
         note = data["note"]
         if isinstance(note, dict):
-            ((data["note"], limit),) = note.items()
-            data["limit"] = limit_name(limit)
+            ((data["note"], about),) = note.items()
+            if data["note"] == "more_approval":
+                data["approval"] = about
+            else:
+                data["limit"] = limit_name(about)
         return data
 
 

@@ -46,7 +46,8 @@ def _of_run(event: Event) -> str | None:
         case UserSaid():
             return f"message of the user: {_short(event.text)}"
         case Noted():
-            return event.note.replace("_", " ") + (f": {event.limit}" if event.limit else "")
+            about = event.limit or ", ".join(event.approval)
+            return event.note.replace("_", " ") + (f": {about}" if about else "")
         case Compacted():
             return "the log so far was compacted"
         case RunFinished():

@@ -22,6 +22,7 @@ _BLOCK = 50
 
 _NOTES = {
     "resumed": "The run was resumed",
+    "more_approval": "Tools ask for more approval from here on",
     "last_turn": "A limit was reached: the next turn was the last one",
     "exhausted": "A limit was reached: no turn could follow",
     "compacted": "The log before this point was compacted: times and replies are missing",

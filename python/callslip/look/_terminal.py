@@ -22,6 +22,7 @@ _LINE = 100
 
 _NOTES = {
     "resumed": "the run was resumed",
+    "more_approval": "tools ask for more approval from here on",
     "last_turn": "the last turn, since a limit was reached",
     "exhausted": "a limit was reached by the runs below",
     "compacted": "the log before this was compacted",

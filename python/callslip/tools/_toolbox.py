@@ -142,14 +142,20 @@ class Toolbox(ToolSource):
         """The names of the tools of the program, in their order."""
         return list(self._tools)
 
-    def get(self, name: str) -> Tool[..., Any]:
-        """Return the tool with exactly this name, also `search_tools` and `describe_tool`."""
+    def get(self, name: str, found: ToolSet | None = None) -> Tool[..., Any]:
+        """Return the tool with exactly this name, also `search_tools` and `describe_tool`.
+
+        Args:
+            name: The name of the tool.
+            found: The tools that those two find: a resumed run may have had another toolbox.
+                Default: these.
+        """
         tool = self._tools.get(name)
         if tool is None:
             from callslip.tools._search import look_up_tool
 
-            # Even if it is not offered: a resumed run may have had another toolbox.
-            tool = look_up_tool(name, self.tool_set, routes=self._routes)
+            # Even if it is not offered here.
+            tool = look_up_tool(name, found or self.tool_set, routes=self._routes)
         return tool
 
     def find(self, name: str) -> Tool[..., Any] | None:

@@ -14,7 +14,9 @@ from callslip.trace._turns import Turn
 
 __all__ = ["NoteKind", "Trace", "TraceEnding", "TraceMessage", "TraceNote"]
 
-NoteKind: TypeAlias = Literal["user_said", "resumed", "last_turn", "exhausted", "compacted"]
+NoteKind: TypeAlias = Literal[
+    "user_said", "resumed", "more_approval", "last_turn", "exhausted", "compacted"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +58,9 @@ class TraceNote:
     """An event of a run between its turns.
 
     Attributes:
-        kind: `"user_said"` (a message of the user came), `"resumed"`, `"last_turn"` or
-            `"exhausted"` (a limit was reached), or `"compacted"` (the log before it was replaced by
-            a state, so that times are missing).
+        kind: `"user_said"` (a message of the user came), `"resumed"`, `"more_approval"` (tools ask
+            for more approval from here on), `"last_turn"` or `"exhausted"` (a limit was reached),
+            or `"compacted"` (the log before it was replaced by a state, so that times are missing).
         at: The time, in Unix seconds.
         turn: The number of the turn that was the latest then; 0 before the first.
         text: The message of the user; else `None`.

@@ -66,6 +66,9 @@ impl RunState {
             Event::Noted { note: Note::Exhausted(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => self.on_last_turn(*limit, protocol),
             Event::Noted { note: Note::Resumed } => self.on_resumed(at),
+            Event::Noted { note: Note::MoreApproval(more) } => {
+                self.more_approval.extend(more.iter().map(|(tool, approval)| (Arc::clone(tool), *approval)));
+            }
             Event::RunFinished { reason, value, success, error, limit } => {
                 self.limit = limit.or(self.limit);
                 self.midway = false;

@@ -5,7 +5,7 @@ use crate::reply::{Code, Value, Violation};
 use crate::tool::describe::named;
 use crate::tool::problem::Problem;
 use crate::tool::schema::{Checked, Checker};
-use crate::tool::spec::{Approval, ToolSpec};
+use crate::tool::spec::{Approval, MoreApproval, ToolSpec};
 use crate::tool::{coerce, openapi, render};
 
 /// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
@@ -61,16 +61,16 @@ impl ToolSet {
     }
 
     /// Whether a call with these arguments, which were checked, waits for a person's approval: that of the tool, or of
-    /// another operation that its path may be taken for.
+    /// another operation that its path may be taken for, and what is needed beyond that.
     ///
     /// # Errors
     /// `not_offered` where that other operation is not offered.
-    pub fn approval(&self, tool: &ToolSpec, arguments: &Value) -> Result<Approval, Violation> {
+    pub fn approval(&self, tool: &ToolSpec, arguments: &Value, more: &MoreApproval) -> Result<Approval, Violation> {
         let (Some((catalogue, operation)), Some(arguments)) = (self.operation(&tool.name), arguments.as_object())
         else {
-            return Ok(tool.approval());
+            return Ok(tool.approval_with(more));
         };
-        let mut approval = tool.approval();
+        let mut approval = tool.approval_with(more);
         if operation.path.contains('{') || operation.method == "HEAD" {
             for reached in catalogue.reached(&operation.name, arguments) {
                 let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
@@ -82,7 +82,7 @@ impl ToolSet {
                     return Err(Violation::new(Code::NotOffered, message));
                 };
                 // The other's check is made for arguments of its own.
-                if other.approval() != Approval::NotNeeded {
+                if other.approval_with(more) != Approval::NotNeeded {
                     approval = Approval::Needed;
                 }
             }

@@ -44,7 +44,7 @@ def finished(store):
 
 
 OTHERS = {
-    "tools": ({"tools": [subtract]}, "the tool 'add' of the run is missing here"),
+    "tools": ({"tools": [subtract]}, "the tool 'add' is gone: keep it"),
     "protocol": ({"protocol": "chatty"}, "the run has the protocol react, this agent chatty"),
     "type": ({"returns": str}, "the run returns no type, this agent str"),
 }
@@ -105,7 +105,7 @@ def test_an_override_of_another_shape_continues_nothing(tmp_path, is_kept):
     run = agent.run_sync("Add.").run
     with agent.override(tools=[subtract]), pytest.raises(UsageError) as caught:
         run.send_sync("More?")
-    check_untouched(run, "the tool 'add' of the run is missing here", caught.value)
+    check_untouched(run, "the tool 'add' is gone: keep it", caught.value)
     assert run.send_sync("More?").value == "more"
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from callslip import TicketStore, replay
+from callslip import TicketStore, UsageError, replay, tool
 from callslip.fleet import migrate
-from release.kept import agents
+from release.kept import agents, pay
 
 RELEASED = Path(__file__).parents[2] / "data" / "released"
 FOLDERS = sorted(folder for version in RELEASED.iterdir() for folder in version.iterdir())
@@ -100,3 +100,56 @@ def test_a_run_of_a_released_version_takes_another_turn(folder, kept):
     for name in ("react", "chatty", "ticket", "compacted"):
         before = runs_in(folder)[name]["turns"]
         assert asyncio.run(say_again(name)).run.turns > before, name
+
+
+@tool
+def report() -> str:
+    """Report."""
+    return "reported"
+
+
+def paying(memo):
+    if not memo:
+        return pay
+
+    @tool(name="pay", needs_approval=True)
+    def pay_more(amount: float, memo: str = "none") -> str:
+        """Pay, with words."""
+        return f"paid {amount:g}, {memo}"
+
+    return pay_more
+
+
+@pytest.mark.parametrize("memo", [False, True], ids=["a tool more", "a parameter more"])
+def test_a_deploy_continues_what_a_released_version_began(folder, kept, memo):
+    run_id = runs_in(folder)["open"]["id"]
+    agent = agents(kept, paid=True)["open"].replace(tools=[report, paying(memo)])
+    assert agent.check(kept.run(run_id)) == []
+    assert agent.check(kept) == []
+    kept.run(run_id).approve("T1")
+    result = agent.resume_sync(run_id)
+    assert (result.value, result.tickets[0].arguments) == ("paid", {"amount": 7})
+    assert result.tickets[0].result == ("paid 7, none" if memo else "paid 7")
+    assert "report" not in result.messages[0]["content"]
+    assert replay(kept.run(run_id)).stop_reason == "finished"
+
+
+def test_a_deploy_without_a_tool_of_a_released_run_is_refused(folder, kept):
+    run_id = runs_in(folder)["open"]["id"]
+    agent = agents(kept, paid=True)["open"].replace(tools=[report])
+    (why,) = agent.check(kept)
+    assert why == (
+        f"run {run_id} can't go on: the tool 'pay' is gone: keep it until the runs that have it "
+        "are over"
+    )
+    with pytest.raises(UsageError, match="the tool 'pay' is gone.*call agent.hand_over"):
+        agent.resume_sync(run_id)
+    # It has no call under way, but its next one may be of any tool that it was started with.
+    over = runs_in(folder)["react"]["id"]
+    with pytest.raises(UsageError, match="the tool 'add' is gone"):
+
+        async def say():
+            agent = agents(kept)["react"].replace(tools=[report])
+            return await agent.start(run=over, say="again")
+
+        asyncio.run(say())

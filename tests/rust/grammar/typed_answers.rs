@@ -422,12 +422,12 @@ fn a_run_goes_on_only_with_the_type_that_it_has() {
     for protocol in protocols(&city()) {
         let machine = checked(&protocol);
         let same = machine.setup().clone();
-        assert_eq!(machine.check_compatible(&same, false), Ok(()));
+        assert_eq!(machine.compare(&same).differences, Vec::<String>::new());
         for (returns, words) in [(None, "no type"), (Some(AnswerType::new(json!({"type": "integer"}))), "int")] {
             let other = Setup { protocol: protocol.returning(returns), ..same.clone() };
-            let message = machine.check_compatible(&other, false).unwrap_err().to_string();
+            let message = machine.compare(&other).differences.join("; ");
             assert!(message.contains("the run returns {name: str, people: int, "), "{message}");
-            assert!(message.contains(&format!(", this agent {words}.")), "{message}");
+            assert!(message.contains(&format!(", this agent {words}: ")), "{message}");
         }
     }
 }

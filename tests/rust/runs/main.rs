@@ -13,6 +13,7 @@ mod kept_logs;
 mod kit;
 mod live_run;
 mod machine;
+mod narrowed;
 mod old_replies;
 mod parts;
 mod random_run;
