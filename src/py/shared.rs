@@ -111,9 +111,11 @@ impl PySharedRuns {
         Some(self.store.why_lost(run_id)?.to_string())
     }
 
-    /// Gives a claimed run back, which this worker can't drive.
-    fn refuse(&self, py: Python<'_>, run_id: &str, epoch: i64) -> CoreResult<()> {
-        Ok(py.detach(|| self.store.refuse(run_id, epoch))?)
+    /// Gives a claimed run back, which this worker can't drive. Others wait a while before they try it, unless it is
+    /// given back `at_once`.
+    #[pyo3(signature = (run_id, epoch, *, at_once = false))]
+    fn refuse(&self, py: Python<'_>, run_id: &str, epoch: i64, at_once: bool) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.refuse(run_id, epoch, at_once))?)
     }
 
     /// Ends the work on runs, each until it is told something or its delay is over: `rests`, `told` or `lost`.

@@ -131,6 +131,8 @@ class KnownAgents:
         Raises:
             StoreError: The run cannot be read.
         """
+        if self.refuses(agent, shape):
+            return None
         core = _core.Run.load(self.store._native, run_id)
         for top in self._agents.get(place.agent, []):
             if (found := _below(top, place, agent)) is None:
@@ -143,6 +145,10 @@ class KnownAgents:
             return found
         self.refused.add(f"{agent} {shape}")
         return None
+
+    def refuses(self, name: str, shape: str | None) -> bool:
+        """Whether none of the agents can go on with begun runs of this name and shape."""
+        return f"{name} {shape}" in self.refused
 
     def find(self, name: str) -> Agent[Any] | None:
         """Return the agent of a name; `None` if there is none."""
@@ -166,7 +172,7 @@ class KnownAgents:
             StoreError: The run cannot be read.
         """
         key = name, shape
-        if key not in self._fitting:
+        if key not in self._fitting and not self.refuses(name, shape):
             core = _core.Run.load(self.store._native, run_id)
             for agent in self._agents.get(name, []):
                 if _fits(agent, core):

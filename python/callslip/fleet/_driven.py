@@ -208,12 +208,12 @@ class Driven:
             return None
         found = self._fitting_agent()
         if found is None:
-            self._refuse()
+            # By its shape: later runs of it are not claimed here any more.
+            self._refuse(at_once=self._agents.refuses(claim.agent, claim.shape))
             self.left = UsageError(
-                f"expected an agent that can go on with run {claim.run_id}: got agents of other "
-                f"protocols or tools than {claim.agent!r} had; pass the earlier one in accept="
+                f"expected an agent that can go on with run {claim.run_id}: got agents that do not "
+                f"take all calls of {claim.agent!r} as it was; pass the earlier one in accept="
             )
-            # Of each shape once: later runs of it are not claimed here any more.
             _log.warning("run %s was given back: %s", claim.run_id, self.left)
             return None
         session = self._session(*found)
@@ -225,9 +225,9 @@ class Driven:
         session.kept_while = lambda: True
         return session
 
-    def _refuse(self) -> None:
+    def _refuse(self, *, at_once: bool = False) -> None:
         self.was_refused = True
-        self._shared.refuse(self.claim.run_id, self.claim.epoch)
+        self._shared.refuse(self.claim.run_id, self.claim.epoch, at_once=at_once)
 
     def _fitting_agent(self) -> tuple[Agent[Any], int | None] | None:
         """Return the agent, and for a child run the levels that may be below it."""

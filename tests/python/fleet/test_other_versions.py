@@ -2,10 +2,11 @@
 
 import asyncio
 
+import psycopg
 import pytest
 
-from callslip import Agent, TicketStore, UsageError, tool
-from callslip.fleet import Fleet, _worker, status
+from callslip import Agent, TicketStore, UsageError, replay, tool
+from callslip.fleet import Fleet, _agents, _worker, status
 from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
@@ -17,6 +18,11 @@ BOTH = ["default", "gpu"]
 def extra() -> str:
     """Do nothing."""
     return "nothing"
+
+
+def query(database, sql):
+    with psycopg.connect(database, autocommit=True) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def queued(web):
@@ -79,10 +85,10 @@ def team(*tools):
 
 async def test_a_run_below_of_another_version_holds_up_no_other_run(web, database):
     fleet = Fleet(web)
-    async with working(database, team(pay)):
+    async with working(database, team(pay, extra)):
         old = await fleet.submit("boss", "delegate")
         await parked(web, f"{old}.T1")
-    async with working(database, team(pay, extra)):
+    async with working(database, team(pay)):
         new = await fleet.submit("boss", "pay")
         await parked(web, new)
         web.run(f"{old}.T1").approve("T1")
@@ -101,11 +107,11 @@ def clerk(*tools):
 
 async def test_a_message_to_a_run_of_the_earlier_version_goes_to_that(web, database):
     fleet = Fleet(web)
-    async with working(database, clerk(pay)):
+    async with working(database, clerk(pay, extra)):
         short, first = [await fleet.submit("clerk", text) for text in ("Short", "Pay.")]
         assert (await fleet.result(short, timeout=LONG)).value == "short"
         await parked(web, first)
-    async with working(database, clerk(pay, extra), accept=[clerk(pay)]):
+    async with working(database, clerk(pay), accept=[clerk(pay, extra)]):
         assert (await asyncio.wait_for(web.run(short).send("More?"), LONG)).value == "paid"
         web.run(first).approve("T1")
         assert (await fleet.result(first, timeout=LONG)).value == "paid"
@@ -156,3 +162,58 @@ async def test_a_worker_that_takes_nothing_new_makes_the_calls_of_what_has_begun
         web.run(run_id).approve("T1")
         assert (await fleet.result(run_id, timeout=LONG)).value == "ok"
     assert web.query("SELECT next FROM callslip.run WHERE id = $1", [new]) == [{"next": 0}]
+
+
+async def test_a_later_version_continues_what_an_earlier_one_began(web, database, monkeypatch):
+    compared = []
+    fits = _agents._fits
+    monkeypatch.setattr(_agents, "_fits", lambda *of: compared.append(of) or fits(*of))
+    fleet = Fleet(web)
+    async with working(database, clerk(pay)):
+        runs = [await fleet.submit("clerk", "Pay.") for _ in range(5)]
+        await parked(web, *runs)
+    compared.clear()
+    async with working(database, clerk(extra, pay)):
+        for run_id in runs:
+            web.run(run_id).approve("T1")
+            assert (await fleet.result(run_id, timeout=LONG)).value == "paid"
+        new = await fleet.submit("clerk", "Pay.")
+        await parked(web, new)
+    # One run of each shape was compared, and no other.
+    assert len(compared) == 1
+    for run_id in runs:
+        assert replay(web.run(run_id)).stop_reason == "finished"
+
+
+async def test_an_earlier_version_leaves_later_runs_at_once(web, database, monkeypatch):
+    monkeypatch.setattr(_worker, "_ANNOUNCE", 0.1)
+    fleet = Fleet(web)
+    async with working(database, clerk(pay, extra)):
+        runs = [await fleet.submit("clerk", "Pay.") for _ in range(3)]
+        await parked(web, *runs)
+    async with working(database, clerk(pay)):
+        for run_id in runs:
+            web.run(run_id).approve("T1")
+        await until(lambda: any(one.refused for one in status(web).workers), "one is left")
+        free = """
+            SELECT run.id FROM callslip.run JOIN pgmq.q_callslip_default AS q ON q.msg_id = run.msg
+            WHERE NOT run.is_later AND q.vt <= clock_timestamp() AND run.claims = 0"""
+        await until(lambda: len(query(database, free)) == 3, "all are there for others")
+        # The earlier version works on.
+        own = await fleet.submit("clerk", "Short")
+        assert (await fleet.result(own, timeout=LONG)).value == "short"
+        assert len(query(database, free)) == 3
+        async with working(database, clerk(pay, extra)):
+            for run_id in runs:
+                assert (await fleet.result(run_id, timeout=LONG)).value == "paid"
+
+
+async def test_both_versions_work_side_by_side(web, database):
+    fleet = Fleet(web)
+    async with working(database, clerk(pay)), working(database, clerk(pay, extra)):
+        runs = [await fleet.submit("clerk", "Pay.") for _ in range(12)]
+        await parked(web, *runs)
+        for run_id in runs:
+            web.run(run_id).approve("T1")
+        for run_id in runs:
+            assert (await fleet.result(run_id, timeout=LONG)).value == "paid"
