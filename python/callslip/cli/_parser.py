@@ -33,6 +33,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_console(commands)
     _add_logs(commands)
     _add_checks(commands)
+    _add_deploys(commands)
     _add_fleet(commands)
     _add_care(commands)
     return parser
@@ -221,6 +222,17 @@ def _add_checks(commands: Commands) -> None:
         "_doctor",
         "Describe this installation, for a report of a problem.",
     )
+
+
+def _add_deploys(commands: Commands) -> None:
+    parser = _add(
+        commands,
+        "check",
+        "_check",
+        "Check that an agent can continue its open runs, before it is deployed: else status 1.",
+    )
+    parser.add_argument("agent", metavar="MODULE:NAME", help="the agent of a module")
+    parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
 
 
 def _add_fleet(commands: Commands) -> None:
