@@ -78,7 +78,7 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
     SharedLimits::Replayed(replayed)
 }
 
-/// What the agent that continues the run here asks for beyond the run's own approval: the second record has it.
+/// What an agent that continues the run here asks for beyond the run's own approval: the second record has it.
 fn more_approval(records: &[Arc<Record>]) -> MoreApproval {
     match records.get(1).map(|record| &record.event) {
         Some(Event::Noted { note: Note::MoreApproval(more) }) => more.clone(),
@@ -90,6 +90,7 @@ fn more_approval(records: &[Arc<Record>]) -> MoreApproval {
 pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<usize, ReplayError> {
     let Some(first) = records.first() else { return Ok(0) };
     let at = first.at;
+    machine.more_approval = more_approval(records);
     match &first.event {
         Event::ModelReplied { .. } if machine.trusts_log() => machine.take_recorded(records, at),
         Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } => {
@@ -135,14 +136,8 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }
-        Event::UserSaid { text, parts, key } => {
-            machine.more_approval = more_approval(records);
-            machine.send_with(text, parts, key.as_deref(), at);
-        }
-        Event::Noted { note: Note::Resumed } => {
-            machine.more_approval = more_approval(records);
-            machine.resume(at);
-        }
+        Event::UserSaid { text, parts, key } => machine.send_with(text, parts, key.as_deref(), at),
+        Event::Noted { note: Note::Resumed } => machine.resume(at),
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.model_failed(error, at),
             Cause::Cancelled => machine.cancel(at),
