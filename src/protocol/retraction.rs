@@ -239,7 +239,11 @@ fn denies_doing(words: &[&str], beside: Beside) -> bool {
         // What was not done before may be what is done now.
         let past = |word: &&str| PAST.contains(word) && (beside != Beside::Before || passed.contains(&"to"));
         let spoken = told.last().is_none_or(|word| MODALS.contains(word) || past(word));
-        let passive = DONE.contains(doing) && (told.len() <= 1 || told.iter().any(is_pronoun));
+        let of_it = match told {
+            ["the", word, ..] | [word, _, ..] => is_pronoun(word),
+            _ => true,
+        };
+        let passive = DONE.contains(doing) && of_it;
         spoken && (DOING.contains(doing) && points_to_it(object) || passive)
     })
 }
@@ -395,6 +399,7 @@ mod tests {
             "There is only one example:",
             "If the object exists:",
             "If the density is high:",
+            "Note that both should not be used together:",
             "Do not worry.",
             "The user confirmed, so I do it:",
             "I would like to look first:",

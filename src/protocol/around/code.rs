@@ -84,6 +84,9 @@ const HEAD: usize = 5;
 const LONGEST_HEAD: usize = 12;
 /// Bytes of it.
 const LONGEST_LINE: usize = 300;
+/// Words that begin a head that isn't a condition.
+const HEADS: [&str; 7] = ["after", "catch", "def", "except", "finally", "for", "try"];
+
 /// Whether a line is the head of a branch: `if (ok)`, `elif ok:`, `else`, `**If approved:**`, `try:`, `for x in y:`.
 pub(super) fn is_branch(line: &str) -> bool {
     if line.len() > LONGEST_LINE {
@@ -95,8 +98,12 @@ pub(super) fn is_branch(line: &str) -> bool {
     let line =
         number.strip_prefix(['.', ')']).filter(|_| number.len() < line.len()).unwrap_or(line).trim_start_matches(mark);
     let line = line.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
+    let word = line.split(|c: char| !c.is_alphabetic()).next().unwrap_or("").to_lowercase();
+    let word = word.as_str();
+    if !doubt::is_branch(word) && !HEADS.contains(&word) {
+        return false;
+    }
     let small = line.to_lowercase();
-    let word = small.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     let count = line.split_whitespace().count();
     let head = line.ends_with([')', ':', '：', '?', '{']) || small.ends_with(" then");
     let code = match word {
@@ -108,7 +115,7 @@ pub(super) fn is_branch(line: &str) -> bool {
         _ => false,
     };
     let again = small.starts_with("once more") || small.starts_with("once again");
-    if code || again || !doubt::is_branch(word) {
+    if code || again || HEADS.contains(&word) {
         return code;
     }
     let bare = line.ends_with(char::is_alphanumeric);

@@ -56,7 +56,9 @@ fn is_begun(line: &str) -> bool {
 /// Whether a text is nothing but a mark that takes back what it stands beside: `[DRY RUN]`, `(draft)`, `# not yet`, `❌`.
 pub(super) fn denies(text: &str) -> bool {
     let line = text.trim();
-    if line.len() > 80 || line.is_empty() {
+    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // One more than a mark has may be the word that begins a remark.
+    if line.len() > 80 || line.is_empty() || words().nth(WORDS + 1).is_some() {
         return false;
     }
     let small = line.to_lowercase();
