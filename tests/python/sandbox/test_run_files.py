@@ -276,11 +276,11 @@ def test_links_that_lead_out_are_told(files, store):
 def log_of(*results, durable=True, claimed=lambda: True):
     """A run as `RunFiles` sees it: the results of its scripts so far."""
     rows = [
-        SimpleNamespace(tool=NAME, outcome=outcome, text=f'{{"checkpoint": "{checkpoint}"}}')
+        SimpleNamespace(tool=NAME, outcome=outcome, result={"checkpoint": checkpoint})
         for outcome, checkpoint in results
     ]
-    core = SimpleNamespace(tickets=lambda: rows, is_durable=lambda: durable, check_claim=claimed)
-    return SimpleNamespace(id="run", _core=core), rows
+    core = SimpleNamespace(is_durable=lambda: durable, check_claim=claimed)
+    return SimpleNamespace(id="run", tickets=rows, _core=core), rows
 
 
 def test_a_process_that_has_lost_the_run_writes_under_a_name_that_nobody_reads(files, tmp_path):
