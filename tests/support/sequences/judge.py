@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -114,7 +115,7 @@ class Judge:
             return Counter()
         rows = self._store.query("SELECT run, body FROM callslip.inbox WHERE kind = 'say'")
         below = {run.id for run in self._runs.values() if run.log[0].parent_run is not None}
-        return Counter(row["body"] for row in rows if row["run"] in below)
+        return Counter(json.loads(row["body"])["text"] for row in rows if row["run"] in below)
 
     def _check_decisions(self) -> None:
         decided: dict[tuple[str, str], list[str]] = defaultdict(list)

@@ -145,7 +145,8 @@ class Players:
 
     def _send(self, chance: random.Random, run: Run[Any], text: str) -> None:
         answer = run.send(text)
-        if chance.random() < 0.5:
+        # On a database, one to a child run that is over waits for whoever resumes that run.
+        if chance.random() < 0.5 and self._store.address is None:
 
             async def wait() -> None:
                 await answer
