@@ -167,7 +167,11 @@ fn change(choices: &mut Choices<'_>, place: &mut Json) {
         }
         4 => bounds(choices, place, &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
         5 => {
-            sizes(choices, place, &["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"])
+            sizes(
+                choices,
+                place,
+                &["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"],
+            );
         }
         6 if place["enum"].is_array() => place["enum"].as_array_mut().unwrap().push(choices.pick(&values())),
         7 => place["additionalProperties"] = choices.pick(&[json!(true), json!(false), json!({"type": "string"})]),
