@@ -112,10 +112,7 @@ class AgentRuns(Generic[AnswerT]):
         _check_on_loop()
         not_in_a_tool("start", "run")
         known = Known(check_known("owner", owner), check_known("key", key))
-        has_options = limits is not None or bool(messages) or owner is not None
-        if _check_start(task, run, say, has_options=has_options):
-            if key is not None and say is None:
-                raise UsageError("expected key= of a task, or of say=…: got neither")
+        if _check_start(task, run, say, has_options=any((limits, messages, owner))):
             return self._start_kept(cast("str", run), say, deps, key)
         content = cast("Content", task)
         opened = partial(
@@ -154,6 +151,8 @@ class AgentRuns(Generic[AnswerT]):
         self, run_id: str, message: Content | None, deps: object, key: str | None = None
     ) -> Run[AnswerT]:
         """Start a run of the store, or send the message to the run that is in progress."""
+        if key is not None and message is None:
+            raise UsageError("expected key= of a task, or of say=…: got neither")
         said = None if message is None else check_message(message, key)
         opened = partial(said_session, self._agent, run_id, said, deps)
         found = open_or_follow(self._agent, run_id, said, deps, opened)
@@ -216,9 +215,8 @@ class AgentRuns(Generic[AnswerT]):
 
         Args:
             task: As for `start`.
-            owner: As for `run`.
             run: As for `start`. The earlier events of the run are not streamed. Leaving the block
-                 early ends nothing if another driver has the run.
+                early ends nothing if another driver has the run.
             say: As for `start`.
             children: Whether the events of child runs are streamed too, without deltas; see
                 `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
@@ -227,18 +225,16 @@ class AgentRuns(Generic[AnswerT]):
             messages: As for `run`.
             approve: As for `run`; it is not called for a run that another driver has. Default:
                 call `run.approve(…)` or `run.deny(…)`.
+            owner: As for `run`.
 
         Raises:
-            UsageError: An argument is of a wrong type; or, as the block is entered, as for
-                `resume`.
-            StoreError: The run cannot be written down; or, as the block is entered, as for
-                `resume`.
+            UsageError: An argument is of a wrong type; or as for `resume`, when it is entered.
+            StoreError: The run cannot be written down; or as for `resume`, when it is entered.
         """
         from callslip._runtime.stream import RunStream
 
         known = Known(check_known("owner", owner))
-        has_options = limits is not None or bool(messages) or owner is not None
-        if _check_start(task, run, say, has_options=has_options):
+        if _check_start(task, run, say, has_options=any((limits, messages, owner))):
             said, run_id = None if say is None else check_message(say), cast("str", run)
             read = partial(said_session, self._agent, run_id, said, deps, approve=approve)
             return RunStream(

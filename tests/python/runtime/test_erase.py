@@ -104,7 +104,7 @@ def tables(url):
             rows = connection.execute(
                 f'SELECT one::text FROM "{schema}"."{name}" AS one'
             ).fetchall()
-            found += [row[0] for row in rows.fetchall()]
+            found += [row[0] for row in rows]
     return "\n".join(found).encode()
 
 
