@@ -302,8 +302,9 @@ impl JsonReader {
             'u' => return self.unicode_escape(text),
             'x' | 'U' => return self.python_escape(text, next),
             'a' | 'v' | 'N' | '1'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
-            // Most languages write a character without a form so, whatever the quotes.
-            '0' => return Err(self.ambiguous(place, None)),
+            // Most languages write a character without a form as `\0`, whatever the quotes; a line that ends in a
+            // backslash goes on in some, and not in others.
+            '0' | '\n' | '\r' => return Err(self.ambiguous(place, None)),
             'a' | 'v' | 'N' | '1'..='7' => {
                 // JSON knows no such escape, and the strings of a Python object mean another character by it.
                 if self.doubts.python.is_some() {
@@ -313,7 +314,6 @@ impl JsonReader {
                 self.not_an_escape(place)?;
                 return Ok(true);
             }
-            '\n' | '\r' => return Err(self.ambiguous(place, None)),
             _ => {
                 self.not_an_escape(place)?;
                 return Ok(true);

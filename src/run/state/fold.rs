@@ -48,9 +48,8 @@ impl RunState {
             }
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text, parts, key } => {
-                self.said_keys.extend(key.as_deref().map(str::to_owned));
                 self.add_user_parts(parts);
-                self.on_user_said(text, at);
+                self.on_user_said(text, key.as_deref(), at);
             }
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
             Event::ArgumentsFilled { .. } | Event::ApprovalChecked { .. } | Event::Approved { .. } => {
@@ -167,8 +166,9 @@ impl RunState {
         self.has_parts |= self.user_parts > 0;
     }
 
-    fn on_user_said(&mut self, text: &str, at: f64) {
+    fn on_user_said(&mut self, text: &str, key: Option<&str>, at: f64) {
         self.said = true;
+        self.said_keys.extend(key.map(str::to_owned));
         self.repetition.on_user_said();
         self.add_task(text);
         if self.ending.take().is_some() {

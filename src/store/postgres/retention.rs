@@ -137,7 +137,6 @@ async fn blobs_of(transaction: &Transaction<'_>, run_ids: &[String]) -> Result<V
     Ok(transaction.query(sql, &[&run_ids]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-
 /// Deletes those of these blobs that are unused. It takes no longer where there are many others.
 async fn sweep_blobs(connected: &mut Connected, blobs: &[Vec<u8>]) -> Result<(), Error> {
     if blobs.is_empty() {

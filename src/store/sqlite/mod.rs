@@ -328,7 +328,8 @@ impl Store for SqliteStore {
     }
 
     fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError> {
-        let doomed = self.read(|connection| Ok(retention::trees(connection, &retention::runs_of(connection, owner)?)?))?;
+        let doomed =
+            self.read(|connection| Ok(retention::trees(connection, &retention::runs_of(connection, owner)?)?))?;
         let _claims = self.claims.claim_all(doomed.iter().map(String::as_str))?;
         self.remove(doomed.clone())?;
         self.scrub()?;

@@ -27,11 +27,22 @@ const SETUPS: usize = 16;
 /// What is handed to the writer.
 #[derive(Debug)]
 pub(super) enum Work {
-    Append { run_id: Arc<str>, records: Vec<Arc<Record>>, contents: Vec<Content> },
-    Delete { run_ids: Vec<String> },
-    Compact { run_id: String, snapshot: Box<Record> },
+    Append {
+        run_id: Arc<str>,
+        records: Vec<Arc<Record>>,
+        contents: Vec<Content>,
+    },
+    Delete {
+        run_ids: Vec<String>,
+    },
+    Compact {
+        run_id: String,
+        snapshot: Box<Record>,
+    },
     /// The file is written anew without what was deleted. Why it could not be is left there.
-    Scrub { failed: Arc<Mutex<Option<String>>> },
+    Scrub {
+        failed: Arc<Mutex<Option<String>>>,
+    },
 }
 
 /// Why a batch was not committed.
