@@ -181,6 +181,7 @@ impl PyRunView {
     }
 
     /// Whether this is its task, with marks for its parts.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn has_task(&self, py: Python<'_>, text: &str, parts: Vec<PyPart>) -> CoreResult<bool> {
         let (parts, _) = split_all(py, &parts)?;
         Ok(self.lock()?.machine().has_task(text, &parts))
