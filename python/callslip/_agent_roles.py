@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip._agent_overrides import in_effect
 from callslip._runtime.calls import enclosing_session
+from callslip._runtime.questions import NOBODY
 from callslip.errors import UsageError
 from callslip.protocols import find_protocol
 from callslip.roles import Role
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
-    from callslip.approval import Approver
+    from callslip.approval import Answerer, Approver
     from callslip.protocols import Protocol
 
 __all__ = [
+    "Waiting",
     "agent_for_role",
     "agents_of_tree",
-    "check_approvals",
     "check_roles",
+    "check_waiting",
     "roles_of",
-    "tool_awaiting_approval",
+    "waiting_tools",
 ]
 
 
@@ -91,31 +93,52 @@ def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
     return spawned
 
 
-def check_approvals(agent: Agent[Any], approve: Approver | None) -> None:
-    """Raise `UsageError` if a tool of a new run may need approval, and nothing can approve it."""
-    if approve is not None:
-        return
+class Waiting(NamedTuple):
+    """The names of tools whose calls wait for somebody, of an agent and of those it can start.
+
+    Attributes:
+        approval: A tool that may need approval; `None` if there is none.
+        result: A tool whose results come from outside; `None` if there is none.
+    """
+
+    approval: str | None
+    result: str | None
+
+
+def check_waiting(
+    agent: Agent[Any], approve: Approver | None = None, answer: Answerer | None = None
+) -> None:
+    """Raise `UsageError` if calls of a new run may wait for somebody that nothing can reach."""
     worker = in_effect(agent)
-    if worker.store is not None or (tool := worker._asks_for_approval) is None:
+    if worker.store is not None or (approve is not None and answer is not None):
         return
     enclosing = enclosing_session()
-    if enclosing is not None and enclosing[0].asker is not None:
-        # The run that calls asks for its child runs too.
-        return
-    raise UsageError(
-        f"the tool '{tool}' needs approval, but nothing can approve it: pass approve=…, such as "
-        "approve=at_terminal, or use agent.stream(…) and call run.approve(ticket), or pass store=… "
-        "to the agent, so that store.run(run_id).approve(ticket) can be called elsewhere"
+    # The run that calls asks for its child runs too.
+    above = NOBODY if enclosing is None else enclosing[0].askers
+    waiting = worker._waits_for
+    if waiting.approval is not None and (approve or above.approve) is None:
+        raise UsageError(
+            f"the tool '{waiting.approval}' needs approval, but nothing can approve it: pass "
+            "approve=…, such as approve=at_terminal, or use agent.stream(…) and call "
+            "run.approve(ticket), or pass store=… to the agent, so that "
+            "store.run(run_id).approve(ticket) can be called elsewhere"
+        )
+    if waiting.result is not None and (answer or above.answer) is None:
+        raise UsageError(
+            f"the tool '{waiting.result}' is answered from outside, but nothing can answer it: "
+            "pass answer=…, or use agent.stream(…) and call run.answer(ticket, value), or pass "
+            "store=… to the agent, so that store.run(run_id).answer(ticket, value) can be called "
+            "elsewhere"
+        )
+
+
+def waiting_tools(agent: Agent[Any]) -> Waiting:
+    """Return the tools of an agent, and of those it can start, whose calls wait for somebody."""
+    tools = [tool for one in agents_of_tree(agent) for tool in one._setup.toolbox]
+    return Waiting(
+        next((tool.name for tool in tools if tool.needs_approval is not False), None),
+        next((tool.name for tool in tools if tool.external), None),
     )
-
-
-def tool_awaiting_approval(agent: Agent[Any]) -> str | None:
-    """Return the name of a tool that needs approval, of an agent or of one that it can start."""
-    for one in agents_of_tree(agent):
-        for tool in one._setup.toolbox:
-            if tool.needs_approval is not False:
-                return tool.name
-    return None
 
 
 def agents_of_tree(agent: Agent[Any]) -> Iterator[Agent[Any]]:

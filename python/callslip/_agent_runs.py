@@ -14,6 +14,7 @@ from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
 from callslip._runtime.known import Known
 from callslip._runtime.opening import open_in_thread, open_reachable
+from callslip._runtime.questions import Askers
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip._runtime.stream import RunStream
     from callslip.agent import Agent
-    from callslip.approval import Approver
+    from callslip.approval import Answerer, Approver
     from callslip.limits import Limits
 
 __all__ = ["AgentRuns"]
@@ -179,6 +180,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        answer: Answerer | None = None,
         owner: str | None = None,
     ) -> RunStream[AnswerT]: ...
 
@@ -191,6 +193,7 @@ class AgentRuns(Generic[AnswerT]):
         children: bool = False,
         deps: object = None,
         approve: Approver | None = None,
+        answer: Answerer | None = None,
     ) -> RunStream[AnswerT]: ...
 
     def stream(
@@ -204,6 +207,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        answer: Answerer | None = None,
         owner: str | None = None,
     ) -> RunStream[AnswerT]:
         """Run a task and stream its events.
@@ -225,6 +229,7 @@ class AgentRuns(Generic[AnswerT]):
             messages: As for `run`.
             approve: As for `run`; it is not called for a run that another driver has. Default:
                 call `run.approve(…)` or `run.deny(…)`.
+            answer: As for `approve`. Default: call `run.answer(…)`.
             owner: As for `run`.
 
         Raises:
@@ -233,23 +238,20 @@ class AgentRuns(Generic[AnswerT]):
         """
         from callslip._runtime.stream import RunStream
 
+        askers = Askers.of(approve, answer)
         known = Known(check_known("owner", owner))
         if _check_start(task, run, say, has_options=any((limits, messages, owner))):
             said, run_id = None if say is None else check_message(say), cast("str", run)
-            read = partial(said_session, self._agent, run_id, said, deps, approve=approve)
-            return RunStream(
-                lambda attach: open_or_follow(
-                    self._agent, run_id, said, deps, lambda: attach(read())
-                ),
-                children=children,
-            )
+            read = partial(said_session, self._agent, run_id, said, deps, askers=askers)
+            found = partial(open_or_follow, self._agent, run_id, said, deps)
+            return RunStream(lambda attach: found(lambda: attach(read())), children=children)
         session = new_session(
             self._agent,
             cast("Content", task),
             deps=deps,
             limits=limits,
             messages=messages,
-            approve=approve,
+            askers=askers,
             known=known,
         )
         return RunStream(session, children=children)
@@ -264,6 +266,7 @@ class AgentRuns(Generic[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        answer: Answerer | None = None,
         owner: str | None = None,
     ) -> SyncStream[AnswerT]: ...
 
@@ -276,6 +279,7 @@ class AgentRuns(Generic[AnswerT]):
         children: bool = False,
         deps: object = None,
         approve: Approver | None = None,
+        answer: Answerer | None = None,
     ) -> SyncStream[AnswerT]: ...
 
     def stream_sync(self, task: Content | None = None, **options: Any) -> SyncStream[AnswerT]:
@@ -292,7 +296,12 @@ class AgentRuns(Generic[AnswerT]):
         return SyncStream(self.stream(cast("Content", task), **options))
 
     async def resume(
-        self, run_id: str, *, deps: object = None, approve: Approver | None = None
+        self,
+        run_id: str,
+        *,
+        deps: object = None,
+        approve: Approver | None = None,
+        answer: Answerer | None = None,
     ) -> RunResult[AnswerT]:
         """Resume a run of the store, on the caller's event loop.
 
@@ -305,6 +314,7 @@ class AgentRuns(Generic[AnswerT]):
             run_id: The id of the run.
             deps: As for `run`. They are not kept with the run, so pass them again.
             approve: As for `run`.
+            answer: As for `run`.
 
         Raises:
             UsageError: This agent has no store; or the run has not finished, or a message for it
@@ -314,11 +324,17 @@ class AgentRuns(Generic[AnswerT]):
             ProtocolError: As for `run`, and so are the other exceptions.
         """
         check_loop()
-        opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
+        askers = Askers.of(approve, answer)
+        opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
         return await drive_async(await open_in_thread(self._reachable(run_id, opened)))
 
     def resume_sync(
-        self, run_id: str, *, deps: object = None, approve: Approver | None = None
+        self,
+        run_id: str,
+        *,
+        deps: object = None,
+        approve: Approver | None = None,
+        answer: Answerer | None = None,
     ) -> RunResult[AnswerT]:
         """Resume a run of the store, in this thread. As `resume`.
 
@@ -326,7 +342,8 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: It was called inside a tool; or as for `resume`.
         """
         not_in_a_tool("resume_sync", "resume")
-        opened = partial(resumed_session, self._agent, run_id, deps, approve=approve)
+        askers = Askers.of(approve, answer)
+        opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
         return drive_sync(self._reachable(run_id, opened)())
 
     async def hand_over(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip._core import ToolSet
 from callslip._failure import message_of
@@ -12,9 +12,9 @@ from callslip._json import from_json, to_json
 from callslip._options import check_called_with
 from callslip._threads import pool
 from callslip.errors import UsageError
-from callslip.tools._annotation import shape_of
 from callslip.tools._callable import is_async
 from callslip.tools._outcome import Retry
+from callslip.tools._returns import Described, Faults, described
 from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Answers:
     def __init__(self, returns: Any = None, check: AnswerCheck | None = None) -> None:
         if check is not None:
             check_called_with("check_answer", check, "the answer", "the Context")
-        described = _Described() if returns is None else _described(returns)
-        self.schema: str | None = None if described.schema is None else to_json(described.schema)
-        self._convert: Callable[[Any], Any] | None = described.convert
-        self._faults: _Faults | None = described.faults
+        shape = Described() if returns is None else described(returns)
+        self.schema: str | None = None if shape.schema is None else to_json(shape.schema)
+        self._convert: Callable[[Any], Any] | None = shape.convert
+        self._faults: Faults | None = shape.faults
         self._check: AnswerCheck | None = check
         self.is_async: bool = check is not None and is_async(check)
         self.are_checked: bool = check is not None or self._faults is not None
@@ -168,65 +168,3 @@ def _refusal(result: Any) -> str | None:
             "Retry('why')"
         )
     return None
-
-
-_Faults: TypeAlias = Callable[[str, Any, ValueError], Iterable[str]]
-
-
-class _Described(NamedTuple):
-    """A type: its JSON Schema, and the function from JSON to its values.
-
-    Attributes:
-        schema: The schema; `None` without a type.
-        convert: The function; `None` if JSON and values are the same.
-        faults: Yields each fault of JSON that the function refuses; `None` if it refuses none.
-    """
-
-    schema: dict[str, Any] | None = None
-    convert: Callable[[Any], Any] | None = None
-    faults: _Faults | None = None
-
-
-def _described(returns: Any) -> _Described:
-    try:
-        shape = shape_of(returns)
-    except NameError:
-        # A `TypedDict` of a function's own types.
-        shape = None
-    if shape is not None:
-        return _Described(dict(shape.schema), shape.convert)
-    from callslip.tools._validation import (
-        adapter_for,
-        converter,
-        describe_faults,
-        schemas_of,
-    )
-
-    try:
-        adapter = adapter_for(returns, {})
-        schemas, definitions = schemas_of({"answer": adapter})
-    except Exception as error:
-        reason = (message_of(error).strip().splitlines() or [type(error).__name__])[0]
-        name = inspect.formatannotation(returns)
-        raise UsageError(f"the type in returns ({name}) can't be used: {reason}") from error
-    schema = schemas["answer"]
-    if definitions:
-        schema = {**schema, "$defs": definitions}
-    return _Described(_without_titles(schema), converter(adapter), describe_faults)
-
-
-def _without_titles(schema: Any) -> Any:
-    """Return a schema without pydantic's titles, which repeat the names."""
-    if isinstance(schema, list):
-        return [_without_titles(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in {"properties", "$defs"} and isinstance(value, dict):
-            kept[key] = {name: _without_titles(one) for name, one in value.items()}
-        elif key in {"const", "enum", "default", "examples"}:
-            kept[key] = value
-        elif key != "title" or not isinstance(value, str):
-            kept[key] = _without_titles(value)
-    return kept

@@ -72,6 +72,12 @@ class TicketRow:
         """The model's own name for the call (chatty)."""
 
     @property
+    def awaits_result(self) -> bool:
+        """Whether it waits for a result from outside."""
+    @property
+    def answers(self) -> str | None:
+        """The JSON Schema of that result; `None` if any JSON value is one."""
+    @property
     def parked(self) -> bool:
         """Whether it awaits approval."""
 
@@ -473,6 +479,17 @@ class Command:
         def tool(self) -> str: ...
         @property
         def arguments(self) -> dict[str, Any]: ...
+
+    @final
+    class AskResult(Command):
+        """Ask for a result from outside, and end the ticket at that time without one."""
+
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket", "until")
+        def __new__(cls, ticket: int, until: float | None) -> Command.AskResult: ...
+        @property
+        def ticket(self) -> int: ...
+        @property
+        def until(self) -> float | None: ...
 
     @final
     class AskApproval(Command):
@@ -1102,6 +1119,7 @@ class Store:
         owner: str | None,
         parent: str | None,
         parked: bool | None,
+        awaits_result: bool | None,
         since: float | None,
         until: float | None,
         limit: int | None,
@@ -1228,6 +1246,12 @@ class RunView:
     @property
     def under_way(self) -> list[tuple[int, bool]] | None: ...
     def check_awaits_approval(self, ticket: int) -> None: ...
+    def check_awaits_result(self, ticket: int) -> None: ...
+    def check_answer(self, ticket: int, outcome: Outcome) -> None: ...
+    def awaits_result(self, ticket: int) -> bool: ...
+    @property
+    def first_expiry(self) -> float | None:
+        """Unix seconds at which the first call fails that awaits a result; `None` without one."""
     def check_edited(self, ticket: int, arguments: str) -> None: ...
     def is_checking_approval(self, ticket: int) -> bool: ...
     def awaits_approval(self, ticket: int) -> bool: ...
@@ -1351,6 +1375,10 @@ class Run(RunView):
         self, ticket: int, needs_approval: bool, reason: str | None, now: float
     ) -> list[Command]: ...
     def deny(self, ticket: int, why: str, now: float, by: str | None = None) -> list[Command]: ...
+    def answer(
+        self, ticket: int, outcome: Outcome, now: float, by: str | None = None
+    ) -> list[Command]: ...
+    def expire(self, ticket: int, now: float) -> list[Command]: ...
     def start(self, task: str, now: float, parts: list[Part] = ...) -> list[Command]: ...
     def push(
         self, chunk: str | bytes, turn: int, now: float

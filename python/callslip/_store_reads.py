@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from callslip import _core
 from callslip._options import (
@@ -83,6 +83,7 @@ class StoreReads:
         owner: str | None = None,
         parent: str | None = None,
         awaiting_approval: bool | None = None,
+        awaiting: Literal["approval", "result"] | None = None,
         since: float | None = None,
         until: float | None = None,
         limit: int | None = None,
@@ -96,6 +97,8 @@ class StoreReads:
             owner: The owner of their run; default any, or none.
             parent: The id of the parent of their run; default any, or none.
             awaiting_approval: Whether they are awaiting approval; default both.
+            awaiting: What they wait for: `"approval"`, or `"result"` for `Run.answer`; default
+                anything, or nothing.
             since: Tickets that were opened at this time or later, in Unix seconds.
             until: Tickets that were opened before this time, in Unix seconds.
             limit: The largest number of tickets to list; default all.
@@ -110,12 +113,15 @@ class StoreReads:
             check_one_of("kind", kind, ("tool_call", "task"))
         if awaiting_approval is not None:
             check_flag("awaiting_approval", awaiting_approval)
+        if awaiting is not None:
+            check_one_of("awaiting", awaiting, ("approval", "result"))
         texts = {"run": run, "owner": owner, "parent": parent}
         check_filter(texts=texts, since=since, until=until, limit=limit)
         rows = self._store._native.tickets(
             status=status,
             kind=kind,
-            parked=awaiting_approval,
+            parked=True if awaiting == "approval" else awaiting_approval,
+            awaits_result=True if awaiting == "result" else None,
             since=since,
             until=until,
             limit=limit,

@@ -22,11 +22,12 @@ from callslip._agent_options import (
 )
 from callslip._agent_overrides import in_effect, is_any_in_effect, overridden
 from callslip._agent_roles import (
+    Waiting,
     agent_for_role,
-    check_approvals,
     check_roles,
+    check_waiting,
     roles_of,
-    tool_awaiting_approval,
+    waiting_tools,
 )
 from callslip._agent_runs import AgentRuns
 from callslip._agent_tool import AgentTool
@@ -36,6 +37,7 @@ from callslip._options import check_flag, check_known, check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.keyed import begin_on_loop, begin_sync
 from callslip._runtime.known import Known
+from callslip._runtime.questions import Askers
 from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 
     from callslip._agent_options import AgentOptions, OverrideOptions, TaskCheck
     from callslip._instructions import InstructionsOption
-    from callslip.approval import Approver
+    from callslip.approval import Answerer, Approver
     from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
@@ -252,6 +254,7 @@ class Agent(AgentRuns[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        answer: Answerer | None = None,
         owner: str | None = None,
         key: str | None = None,
     ) -> RunResult[AnswerT]:
@@ -269,6 +272,8 @@ class Agent(AgentRuns[AnswerT]):
             approve: Decides on calls that are awaiting approval, of this run and its child runs: a
                 function of a `Ticket`, such as `at_terminal`, that returns an `ApprovalDecision`.
                 A sync function is called in a thread, for one call at a time.
+            answer: Answers calls of tools with `external=True`, of this run and its child runs: a
+                function of a `Ticket` that returns the result, sync or async; see `Answerer`.
             owner: Whose data the run is: text of 1 to 200 characters, which never changes. Child
                 runs have the same. The model is not shown it. Default: nobody's.
             key: What you call the run, such as the id of a request: text of 1 to 200 characters. In
@@ -277,7 +282,7 @@ class Agent(AgentRuns[AnswerT]):
 
         Raises:
             UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
-                approval, and nothing can approve its calls; or `key` is passed without a store.
+                approval or an answer, and nothing can give it; or `key` is passed without a store.
             KeyTaken: The run with this key has another task.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
@@ -289,10 +294,11 @@ class Agent(AgentRuns[AnswerT]):
         from callslip._runtime.driver import drive
 
         check_loop()
-        check_approvals(self, approve)
+        check_waiting(self, approve, answer)
+        askers = Askers.of(approve, answer)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
-            new_session, self, task, deps=deps, limits=limits, messages=messages, approve=approve
+            new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
         begun = opened(known=known) if key is None else begin_on_loop(self, task, known, opened)
         if isinstance(begun, Run):
@@ -310,13 +316,14 @@ class Agent(AgentRuns[AnswerT]):
         limits: Limits | None = None,
         messages: Sequence[Mapping[str, Any]] = (),
         approve: Approver | None = None,
+        answer: Answerer | None = None,
         owner: str | None = None,
         key: str | None = None,
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
 
-        The arguments are those of `run`. A sync `approve` is called in this thread, unless the run
-        has a time limit.
+        The arguments are those of `run`. A sync `approve` or `answer` is called in this thread,
+        unless the run or the tool has a time limit.
 
         Raises:
             UsageError: It was called inside a tool; or as for `run`.
@@ -324,10 +331,11 @@ class Agent(AgentRuns[AnswerT]):
             KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`.
         """
         not_in_a_tool("run_sync", "run")
-        check_approvals(self, approve)
+        check_waiting(self, approve, answer)
+        askers = Askers.of(approve, answer)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
-            new_session, self, task, deps=deps, limits=limits, messages=messages, approve=approve
+            new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
         begun = opened(known=known) if key is None else begin_sync(self, task, known, opened)
         return self._join_sync(begun, deps) if isinstance(begun, Run) else drive_sync(begun)
@@ -388,7 +396,7 @@ class Agent(AgentRuns[AnswerT]):
         if self._answers.schema is None and not self._answers.are_checked:
             return self
         twin: Agent[Any] = copy(self)
-        for name in ("_last_setup", "_first_setup", "_for_tasks", "_own_approval"):
+        for name in ("_last_setup", "_first_setup", "_for_tasks", "_own_waiting"):
             twin.__dict__.pop(name, None)
         twin._answers = Answers()
         twin._setup = RunSetup(
@@ -428,13 +436,13 @@ class Agent(AgentRuns[AnswerT]):
         return agent_for_role(self, role)
 
     @property
-    def _asks_for_approval(self) -> str | None:
-        """The name of a tool that needs approval, of this agent or of one that it can start."""
-        return tool_awaiting_approval(self) if is_any_in_effect() else self._own_approval
+    def _waits_for(self) -> Waiting:
+        """The tools whose calls wait for somebody, of this agent or of one that it can start."""
+        return waiting_tools(self) if is_any_in_effect() else self._own_waiting
 
     @cached_property
-    def _own_approval(self) -> str | None:
-        return tool_awaiting_approval(self)
+    def _own_waiting(self) -> Waiting:
+        return waiting_tools(self)
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"

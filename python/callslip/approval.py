@@ -26,7 +26,7 @@ from callslip.errors import UsageError
 if TYPE_CHECKING:
     from callslip.runs import Ticket
 
-__all__ = ["ApprovalDecision", "Approver", "at_terminal", "in_notebook"]
+__all__ = ["Answerer", "ApprovalDecision", "Approver", "at_terminal", "in_notebook"]
 
 ApprovalDecision: TypeAlias = "bool | str | Mapping[str, Any]"
 """The decision on a call.
@@ -40,6 +40,14 @@ Approver: TypeAlias = "Callable[[Ticket], ApprovalDecision | Awaitable[ApprovalD
 
 If it has a parameter `problem`, it is called again for a mapping of arguments that the tool does
 not take, with the problems as text.
+"""
+
+Answerer: TypeAlias = "Callable[[Ticket], Any]"
+"""Answers a call whose result comes from outside. Sync, or an awaitable of the result.
+
+It returns a value of the type in `Ticket.answers`, or raises `Fail` with the words that the model
+reads. If it has a parameter `problem`, it is called again for a value of another type, with the
+problems as text.
 """
 
 _QUESTION = "Approve? [y]es, [n]o, [e]dit the arguments, or a reason to deny: "

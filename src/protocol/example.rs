@@ -135,6 +135,9 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             approval_reason: None,
             decision: None,
             approved_by: None,
+            external: None,
+            awaits_result: false,
+            answered_by: None,
             turn: 1,
             call_id: Some(format!("call_{id}")),
             opened_at: 0.0,
@@ -143,7 +146,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             parts: Vec::new(),
         });
         if let Ok(result) = serde_json::value::to_raw_value(result) {
-            tickets.complete(TicketId(id), Outcome::Ok(result.into()), &[], 0.0);
+            tickets.complete(TicketId(id), Outcome::Ok(result.into()), &[], None, 0.0);
         }
     }
     tickets

@@ -24,6 +24,8 @@ pub(super) enum PyCommand {
     CheckApproval { ticket: u32, tool: String, arguments: Py<PyAny> },
     /// Ask for a person's approval, if there is somebody to ask.
     AskApproval { ticket: u32 },
+    /// Ask for a result from outside, and end the ticket at that time without one.
+    AskResult { ticket: u32, until: Option<f64> },
     /// Stop working on a ticket.
     Cancel { ticket: u32 },
     /// The run is over.
@@ -60,6 +62,7 @@ impl PyCommand {
                 arguments: to_python(py, arguments)?.unbind(),
             },
             Command::AskApproval { ticket } => Self::AskApproval { ticket: ticket.0 },
+            Command::AskResult { ticket, until } => Self::AskResult { ticket: ticket.0, until: *until },
             Command::Settle => Self::Settle {},
             Command::Cancel { ticket } => Self::Cancel { ticket: ticket.0 },
             Command::Finish => Self::Finish {},

@@ -2,6 +2,7 @@
 //! while a lock is held, nobody waits for a lock while attached to Python, and Rust keeps no Python object but the texts of an outcome and what a reader's snapshots show.
 
 mod command;
+mod decision;
 mod error;
 mod growing_value;
 mod lock;
@@ -11,6 +12,7 @@ mod part;
 mod protocol;
 mod reader;
 mod reply;
+mod reply_details;
 mod rows;
 mod run;
 mod run_view;

@@ -68,6 +68,8 @@ pub(super) struct PyTicketRow {
     completed_at: Option<f64>,
     arguments: Option<String>,
     approval_reason: Option<String>,
+    awaits_result: bool,
+    answers: Option<String>,
     parts: Vec<PyPart>,
 }
 
@@ -80,6 +82,7 @@ fn status_word(status: Status) -> &'static str {
 
 impl PyTicketRow {
     pub(super) fn of_store(store: &Arc<dyn Store>, row: TicketRow) -> Self {
+        let answers = row.answers();
         let part = |part| PyPart::of_store(store, &row.run_id, part);
         let parts = row.parts.iter().cloned().map(part).collect();
         Self {
@@ -93,6 +96,8 @@ impl PyTicketRow {
             parked: row.parked,
             attempts: row.attempts,
             approval_reason: row.approval_reason,
+            awaits_result: row.awaits_result.unwrap_or_default(),
+            answers: answers.map(|answers| answers.schema().to_string()),
             outcome: row.outcome,
             text: row.text,
             turn: row.turn,
@@ -118,6 +123,8 @@ impl PyTicketRow {
             parked: run.machine().awaits_approval(ticket.id),
             attempts: ticket.attempts,
             approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
+            awaits_result: ticket.awaits_result,
+            answers: ticket.answers().map(|answers| answers.schema().to_string()),
             outcome: outcome.map(|outcome| outcome.word().to_owned()),
             text: outcome.map(|outcome| outcome.text().to_owned()),
             turn: ticket.turn,

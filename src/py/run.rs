@@ -2,21 +2,21 @@
 //! store.
 
 use super::command::{PyCommand, PyDelta, to_commands};
+use super::decision;
 use super::error::{CoreError, CoreResult};
 use super::outcome::{PyOutcome, check_memory};
 use super::part::{PyPart, split_all};
-use super::protocol::{DETACH_BYTES, earlier_messages, finish_reason};
+use super::protocol::{DETACH_BYTES, earlier_messages};
 use super::reader::Chunk;
+use super::reply_details::{Named, model_name, reply_details};
 use super::rows::PyUsage;
 use super::run_view::PyRunView;
 use super::setup::{Grammars, PySetup};
 use super::store::PyStore;
 use crate::live::{ClaimedRun, LiveRun};
 use crate::part::Content;
-use crate::reply::Value;
 use crate::run::{
-    FailedAttempt, FailedCall, InputError, ModelName, Parent, ReplyDetails, RunMachine, Shortened, Usage,
-    read_contents, read_log,
+    FailedAttempt, FailedCall, Parent, ReplyDetails, RunMachine, Shortened, Usage, read_contents, read_log,
 };
 use crate::store::StoreError;
 use crate::ticket::TicketId;
@@ -255,17 +255,7 @@ impl PyRun {
         arguments: Option<&str>,
         by: Option<&str>,
     ) -> CoreResult<Vec<PyCommand>> {
-        let ticket = TicketId(ticket);
-        let arguments = arguments.map(serde_json::from_str::<Value>).transpose()?;
-        let approve = |machine: &mut RunMachine| -> Result<(), InputError> {
-            machine.check_awaits_approval(ticket)?;
-            let edited = arguments.as_ref().map(|arguments| machine.check_edited(ticket, arguments)).transpose()?;
-            machine.approve(ticket, edited, by, now);
-            Ok(())
-        };
-        let (approved, commands) = view(slf).lock()?.apply(now, approve)?;
-        approved?;
-        to_commands(slf.py(), &commands)
+        decision::approve(slf.as_super(), TicketId(ticket), now, arguments, by)
     }
 
     /// The program has decided whether a call needs approval, and why.
@@ -283,15 +273,25 @@ impl PyRun {
     /// Denies a call. Raises `UsageError` if it does not await approval.
     #[pyo3(signature = (ticket, why, now, by = None))]
     fn deny(slf: &Bound<'_, Self>, ticket: u32, why: &str, now: f64, by: Option<&str>) -> CoreResult<Vec<PyCommand>> {
-        let ticket = TicketId(ticket);
-        let deny = |machine: &mut RunMachine| {
-            machine.check_awaits_approval(ticket)?;
-            machine.deny(ticket, why, by, now);
-            Ok::<(), InputError>(())
-        };
-        let (denied, commands) = view(slf).lock()?.apply(now, deny)?;
-        denied?;
-        to_commands(slf.py(), &commands)
+        decision::deny(slf.as_super(), TicketId(ticket), why, now, by)
+    }
+
+    /// Answers a call from outside, with a result or a failure. Raises `UsageError` if it awaits no result, or one of
+    /// another type.
+    #[pyo3(signature = (ticket, outcome, now, by = None))]
+    fn answer(
+        slf: &Bound<'_, Self>,
+        ticket: u32,
+        outcome: &PyOutcome,
+        now: f64,
+        by: Option<&str>,
+    ) -> CoreResult<Vec<PyCommand>> {
+        decision::answer(slf.as_super(), TicketId(ticket), outcome, now, by)
+    }
+
+    /// Ends a call whose result did not come from outside in time.
+    fn expire(slf: &Bound<'_, Self>, ticket: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
+        input(slf, now, |machine| machine.expire(TicketId(ticket), now))
     }
 
     /// The commands are carried out again.
@@ -486,19 +486,6 @@ impl PyRun {
     fn cancel(slf: &Bound<'_, Self>, now: f64) -> CoreResult<Vec<PyCommand>> {
         input(slf, now, |machine| machine.cancel(now))
     }
-}
-
-/// The name of a model and of its service, as Python has them.
-type Named<'a> = (Option<&'a str>, Option<&'a str>);
-
-fn model_name((model, provider): Named<'_>) -> ModelName {
-    ModelName { model: model.map(Arc::from), provider: provider.map(Arc::from) }
-}
-
-fn reply_details(reason: Option<&str>, usage: Option<&PyUsage>, model: Option<Named<'_>>) -> CoreResult<ReplyDetails> {
-    let model = model.map(model_name).unwrap_or_default();
-    let usage = usage.copied().map(Usage::from);
-    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, model })
 }
 
 /// Claims a run of a store, to be resumed.

@@ -2,6 +2,7 @@
 
 use super::error::{self, CoreResult};
 use super::lock::lock;
+use super::outcome::PyOutcome;
 use super::part::{PyPart, split_all};
 use super::protocol::{PyBounds, PyGrammar};
 use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
@@ -139,6 +140,23 @@ impl PyRunView {
         Ok(self.lock()?.machine().awaits_approval(TicketId(ticket)))
     }
 
+    /// Raises `UsageError` if a call can't be answered from outside, or not with this outcome.
+    fn check_answer(&self, py: Python<'_>, ticket: u32, outcome: &PyOutcome) -> CoreResult<()> {
+        let outcome = outcome.to_core(py)?;
+        self.lock()?.machine().check_answer(TicketId(ticket), outcome)?;
+        Ok(())
+    }
+
+    /// Raises `UsageError` if a call awaits no result from outside.
+    fn check_awaits_result(&self, ticket: u32) -> CoreResult<()> {
+        Ok(self.lock()?.machine().check_awaits_result(TicketId(ticket))?)
+    }
+
+    /// Whether a call awaits a result from outside.
+    fn awaits_result(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().awaits_result(TicketId(ticket)))
+    }
+
     /// Whether a ticket is open.
     fn is_open(&self, ticket: u32) -> CoreResult<bool> {
         let run = self.lock()?;
@@ -231,6 +249,12 @@ impl PyRunView {
     #[getter]
     fn deadline(&self) -> CoreResult<Option<f64>> {
         Ok(self.lock()?.machine().deadline())
+    }
+
+    /// Unix seconds at which the first call fails that awaits a result from outside; `None` if none does.
+    #[getter]
+    fn first_expiry(&self) -> CoreResult<Option<f64>> {
+        Ok(self.lock()?.machine().first_expiry())
     }
 
     /// How many messages the transcript has.

@@ -220,7 +220,7 @@ impl PyStore {
     }
 
     /// Tickets, the latest first, with their whole results.
-    #[pyo3(signature = (*, status, kind, run, owner, parent, parked, since, until, limit))]
+    #[pyo3(signature = (*, status, kind, run, owner, parent, parked, awaits_result, since, until, limit))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one bound of the Python face")]
     fn tickets(
         &self,
@@ -231,6 +231,7 @@ impl PyStore {
         owner: Option<String>,
         parent: Option<String>,
         parked: Option<bool>,
+        awaits_result: Option<bool>,
         since: Option<f64>,
         until: Option<f64>,
         limit: Option<usize>,
@@ -241,7 +242,7 @@ impl PyStore {
                 .ok_or_else(|| error::value(format!("expected kind='tool_call' or 'task': got '{name}'")))
         };
         let kind = kind.map(known).transpose()?;
-        let filter = TicketFilter { run, status, kind, owner, parent, parked, since, until, limit };
+        let filter = TicketFilter { run, status, kind, owner, parent, parked, awaits_result, since, until, limit };
         let store = self.open()?;
         let rows = py.detach(|| store.tickets(&filter))?;
         Ok(rows.into_iter().map(|row| PyTicketRow::of_store(store, row)).collect())

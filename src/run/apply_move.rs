@@ -123,6 +123,7 @@ impl RunMachine {
     }
 
     pub(super) fn open(&mut self, call: Planned, now: f64) {
+        let external = self.setup.tools.get(&call.tool).and_then(|spec| spec.external.clone());
         let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,
@@ -137,6 +138,7 @@ impl RunMachine {
             needs: call.needs,
             detached: call.detached,
             coerced: call.coerced,
+            external,
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
     }

@@ -53,12 +53,12 @@ impl RunMachine {
         self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
     }
 
-    /// Whether somebody outside of the run is to decide on a call, which does not go on until then.
+    /// Whether somebody outside of the run is to decide on a call or answer it, which does not go on until then.
     pub fn awaits_decision(&self, ticket: TicketId) -> bool {
-        self.awaits_approval(ticket)
+        self.awaits_approval(ticket) || self.awaits_result(ticket)
     }
 
-    /// The calls on which somebody is to decide, oldest first.
+    /// The calls that somebody is to decide on or answer, oldest first.
     pub fn awaiting_decision(&self) -> Vec<TicketId> {
         self.state.open_calls.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
     }

@@ -59,6 +59,12 @@ pub enum Command {
     },
     /// Ask for a person's approval of a call, if the run has somebody to ask.
     AskApproval { ticket: TicketId },
+    /// Ask for a result from outside, if the run has something to ask, and end the ticket if none comes in time.
+    AskResult {
+        ticket: TicketId,
+        /// Unix seconds at which the ticket fails; `None` if it waits for any time.
+        until: Option<f64>,
+    },
     /// Stop working on this ticket, which is completed as cancelled.
     Cancel { ticket: TicketId },
     /// The run is over.

@@ -55,7 +55,7 @@ impl RunMachine {
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
             if let Some((ticket, outcome)) = self.waited() {
-                self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now);
+                self.emit(Event::completed(ticket, outcome), now);
                 continue;
             }
             let failed = self.pending.iter().find_map(|ticket| {
@@ -73,15 +73,7 @@ impl RunMachine {
             };
             let message =
                 format!("Error calling tool '{tool}': NotRun: it uses the result of call '{call_id}', which failed.");
-            self.emit(
-                Event::TicketCompleted {
-                    ticket,
-                    outcome: Outcome::Error { message, transient: false },
-                    spent: None,
-                    parts: Vec::new(),
-                },
-                now,
-            );
+            self.emit(Event::completed(ticket, Outcome::Error { message, transient: false }), now);
         }
     }
 
@@ -105,7 +97,7 @@ impl RunMachine {
                 let checks_approval = approval == Approval::Checked;
                 self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval }, now);
             }
-            Err(outcome) => self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now),
+            Err(outcome) => self.emit(Event::completed(ticket, outcome), now),
         }
         true
     }
@@ -133,7 +125,8 @@ impl RunMachine {
             .cancelled
             .drain(..)
             .filter(|ticket| {
-                let was_asked = self.checking.contains(ticket) || self.approving.contains(ticket);
+                let was_asked =
+                    [&self.checking, &self.approving, &self.asking].iter().any(|asked| asked.contains(ticket));
                 self.started.remove(ticket) || was_asked
             })
             .map(|ticket| Command::Cancel { ticket })
@@ -151,6 +144,7 @@ impl RunMachine {
             }
         }
         commands.extend(self.approval_questions());
+        commands.extend(self.result_questions());
         match self.state.phase {
             Phase::Asking if self.asked < self.state.turn => {
                 self.asked = self.state.turn;
@@ -180,7 +174,8 @@ impl RunMachine {
         let ready = self.pending.iter().filter(|ticket| {
             let call = self.state.open_calls.get(ticket).filter(|call| self.state.has_needs(call));
             let is_due = |call: &OpenCall| call.is_final() || self.start.version < FILLED;
-            call.is_some_and(|call| is_due(call) && !call.unchecked && !self.is_parked(**ticket) && !self.waits(call))
+            let is_made = |call| !self.waits(call) && !self.is_external(**ticket);
+            call.is_some_and(|call| is_due(call) && !call.unchecked && !self.is_parked(**ticket) && is_made(call))
         });
         ready.copied().collect()
     }

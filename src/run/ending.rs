@@ -72,7 +72,10 @@ impl RunMachine {
             SharedLimits::Replayed(replayed) => replayed.spent.get(&self.seq).copied(),
             _ => None,
         };
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts: Vec::new() }, now);
+        self.emit(
+            Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts: Vec::new(), by: None },
+            now,
+        );
     }
 
     /// Grants one last turn, or ends the run.

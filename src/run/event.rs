@@ -9,8 +9,8 @@ use crate::part::Part;
 use crate::protocol::{FinishReason, Message, Move, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{Outcome, TicketId, TicketKind, is_false};
-use crate::tool::MoreApproval;
 use crate::tool::describe::truncate;
+use crate::tool::{External, MoreApproval};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -274,6 +274,9 @@ pub struct Opened {
     /// JSON pointers of the arguments that were read as another type than they were written in: `"5"` as 5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coerced: Vec<String>,
+    /// Set for a call that is never made: its result comes from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Arc<External>>,
 }
 
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
@@ -405,6 +408,9 @@ pub enum Event {
         /// Images and files of its result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<Part>,
+        /// Who has given the result from outside, where the program has named somebody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
     },
     /// A decision of the runtime.
     Noted { note: Note },
@@ -434,6 +440,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// A call ended, without images or files, and no other run worked on it.
+    pub fn completed(ticket: TicketId, outcome: Outcome) -> Self {
+        Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None }
+    }
+
     /// The ticket of which this has an outcome, or the failure of an attempt.
     pub fn ended_ticket(&self) -> Option<TicketId> {
         match self {

@@ -28,6 +28,31 @@ pub enum InputError {
         /// The decision, in words.
         decision: &'static str,
     },
+    /// The ticket awaits no result from outside.
+    #[error("expected a ticket that awaits a result: got {ticket}, {}", answerable(.waiting))]
+    NoResultAwaited {
+        ticket: TicketId,
+        /// The tickets that await one.
+        waiting: Vec<TicketId>,
+    },
+    /// The ticket awaits approval before it can be answered.
+    #[error("expected a ticket that awaits a result: got {0}, which awaits approval first; call approve")]
+    ApprovalFirst(TicketId),
+    /// The ticket has its result from outside.
+    #[error("expected a ticket that awaits a result: got {ticket}, which {} answered already", .by.as_deref().unwrap_or("somebody"))]
+    AnsweredAlready {
+        ticket: TicketId,
+        /// Who has answered it, where the program has named somebody.
+        by: Option<Arc<str>>,
+    },
+    /// The result is not of the type that the tool names.
+    #[error("expected a result of '{tool}': got another value for {ticket}, which still awaits its result: {problems}")]
+    WrongResult {
+        ticket: TicketId,
+        tool: Arc<str>,
+        /// Every problem, in words.
+        problems: String,
+    },
     /// The tool does not take the arguments with which a person approves the call.
     #[error("expected arguments that '{tool}' takes: got others for {ticket}, which still awaits approval: {problems}")]
     WrongArguments {
@@ -55,6 +80,14 @@ fn listed(tickets: &[TicketId]) -> String {
     }
     let ids: Vec<String> = tickets.iter().map(TicketId::to_string).collect();
     format!("but only {} can be approved or denied", ids.join(", "))
+}
+
+fn answerable(tickets: &[TicketId]) -> String {
+    if tickets.is_empty() {
+        return "and no ticket awaits a result".to_owned();
+    }
+    let ids: Vec<String> = tickets.iter().map(TicketId::to_string).collect();
+    format!("but only {} can be answered", ids.join(", "))
 }
 
 impl RunMachine {

@@ -73,6 +73,8 @@ pub struct RunMachine {
     pub(super) checking: BTreeSet<TicketId>,
     /// Tickets whose approval is asked for.
     pub(super) approving: BTreeSet<TicketId>,
+    /// Tickets whose results from outside are asked for.
+    pub(super) asking: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
     /// What the agent that continues the run asks for beyond the run's own approval, and is not in the log yet.
     pub(super) more_approval: MoreApproval,
@@ -130,6 +132,7 @@ impl RunMachine {
             again: BTreeSet::new(),
             checking: BTreeSet::new(),
             approving: BTreeSet::new(),
+            asking: BTreeSet::new(),
             cancelled: Vec::new(),
             more_approval: MoreApproval::new(),
             ended: false,
@@ -265,7 +268,8 @@ impl RunMachine {
     }
 
     /// The open tickets for which something is under way, with whether another run works on it; `None` while the model
-    /// or the program is asked, or the run is over. Those that await a decision or other tickets are not among them.
+    /// or the program is asked, or the run is over. Those that await approval, a result from outside or other tickets are
+    /// not among them.
     pub fn under_way(&self) -> Option<Vec<(TicketId, bool)>> {
         if !matches!(self.state.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
             return None;
@@ -390,16 +394,7 @@ impl RunMachine {
     /// Completes a call or a task with its outcome, the images and files of its result, and, for a task, the amounts that
     /// its run has spent.
     pub fn complete(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], spent: Option<Spent>, now: f64) {
-        if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
-            return;
-        }
-        let (outcome, parts) = result_parts(ticket, outcome, parts);
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts }, now);
-        if let SharedLimits::Live(account) = &self.shared_limits {
-            // A run that was driven elsewhere has drawn from other accounts.
-            account.at_least(&[self.state.spent()]);
-        }
-        self.advance(now);
+        self.complete_by(ticket, (outcome, parts), spent, None, now);
     }
 
     /// Ends the time that calls just started have before the model is asked again (ticket).
@@ -503,7 +498,7 @@ fn user_parts(text: &str, parts: &[Part], before: usize) -> (String, Vec<Part>) 
 }
 
 /// Places the parts of a result.
-fn result_parts(ticket: TicketId, outcome: Outcome, parts: &[Part]) -> (Outcome, Vec<Part>) {
+pub(super) fn result_parts(ticket: TicketId, outcome: Outcome, parts: &[Part]) -> (Outcome, Vec<Part>) {
     match &outcome {
         Outcome::Ok(json) if !parts.is_empty() => {
             let label =

@@ -15,6 +15,7 @@ pub mod limits;
 mod log_text;
 pub mod machine;
 mod model_name;
+mod outside;
 mod own_setup;
 mod plan;
 mod possible_moves;

@@ -208,9 +208,7 @@ impl RunMachine {
             let tools = &self.setup.tools;
             let readonly = tools.find(&call.tool, self.setup.protocol.routes()).is_ok_and(|found| {
                 let called = matches!(found.tool.kind, ToolKind::Function | ToolKind::LookUp);
-                called
-                    && found.tool.readonly
-                    && found.tool.approval_with(&self.state.more_approval) == Approval::NotNeeded
+                called && found.tool.starts_early(&self.state.more_approval)
             });
             if !readonly || self.state.last_turn.is_some() {
                 continue;

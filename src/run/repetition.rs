@@ -189,6 +189,9 @@ mod tests {
                 approval_reason: None,
                 decision: None,
                 approved_by: None,
+                external: None,
+                awaits_result: false,
+                answered_by: None,
                 arguments: None,
                 turn: 1,
                 call_id: None,
@@ -197,7 +200,7 @@ mod tests {
                 outcome: None,
                 parts: Vec::new(),
             });
-            tickets.complete(id, outcome.clone(), &[], 0.0);
+            tickets.complete(id, outcome.clone(), &[], None, 0.0);
             times.push(guard.record("f {}".into(), id, outcome, &tickets));
         }
         times

@@ -119,8 +119,8 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             open_early(machine, records, at);
         }
         Event::ToolAttemptFailed(failed) => machine.tool_attempt_failed(FailedCall::clone(failed), at),
-        Event::TicketCompleted { ticket, outcome, spent, parts } if !outcome.is_cancelled() => {
-            machine.complete(*ticket, outcome.clone(), parts, spent.as_deref().copied(), at);
+        Event::TicketCompleted { ticket, outcome, spent, parts, by } if !outcome.is_cancelled() => {
+            machine.complete_by(*ticket, (outcome.clone(), parts), spent.as_deref().copied(), by.clone(), at);
         }
         Event::ApprovalChecked { ticket, needs_approval, reason } => {
             machine.approval_checked(*ticket, *needs_approval, reason.as_deref(), at);

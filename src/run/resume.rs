@@ -163,11 +163,14 @@ impl RunMachine {
         self.cancelled.clear();
         self.checking.clear();
         self.approving.clear();
+        self.asking.clear();
         (self.ended, self.attended) = (false, true);
         let answered = self.state.turn.saturating_sub(1);
         (self.asked, self.settled, self.checked) = (answered, answered, answered);
         let begun = self.state.open_calls.iter();
-        let begun = begun.filter(|(ticket, call)| self.may_have_begun(**ticket, call) && !self.waits(call));
+        let begun = begun.filter(|(ticket, call)| {
+            self.may_have_begun(**ticket, call) && !self.waits(call) && !self.awaits_result(**ticket)
+        });
         let begun: Vec<_> = begun.map(|(ticket, _)| *ticket).collect();
         self.emit(Event::Noted { note: Note::Resumed }, now);
         self.note_more_approval(now);
@@ -191,7 +194,7 @@ impl RunMachine {
             .collect();
         for (ticket, tool, again, early) in under_way {
             if let Some(outcome) = self.last_failure(ticket) {
-                self.emit(Event::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new() }, now);
+                self.emit(Event::completed(ticket, outcome), now);
             } else if early {
                 // It was started for a reply that never came, and the next one may ask for something else.
                 self.cancel_call(ticket, true, now);
@@ -202,15 +205,7 @@ impl RunMachine {
                     "Error calling tool '{tool}': InDoubt: the process ended before this call had a result, and \
                      whether it took effect is not known. Check before you make it again."
                 );
-                self.emit(
-                    Event::TicketCompleted {
-                        ticket,
-                        outcome: Outcome::InDoubt { message },
-                        spent: None,
-                        parts: Vec::new(),
-                    },
-                    now,
-                );
+                self.emit(Event::completed(ticket, Outcome::InDoubt { message }), now);
             }
         }
         self.advance(now);

@@ -45,6 +45,8 @@ enum Without<'a> {
         spent: Option<&'a Spent>,
         #[serde(skip_serializing_if = "<[Part]>::is_empty")]
         parts: &'a [Part],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<&'a str>,
     },
 }
 
@@ -126,12 +128,12 @@ pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
         Event::Compacted { start, hash, sum, state } => {
             (Without::Compacted { start: (&**start).into(), hash, sum, state }, Apart::Setup(&start.setup))
         }
-        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent, parts } if json.get().len() > INLINE => {
-            let outcome = OutcomeWithout::Ok(());
-            (
-                Without::TicketCompleted { ticket: *ticket, outcome, spent: spent.as_deref(), parts },
-                Apart::Result(json.get()),
-            )
+        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent, parts, by }
+            if json.get().len() > INLINE =>
+        {
+            let (ticket, outcome, spent) = (*ticket, OutcomeWithout::Ok(()), spent.as_deref());
+            let by = by.as_deref();
+            (Without::TicketCompleted { ticket, outcome, spent, parts, by }, Apart::Result(json.get()))
         }
         _ => return Ok(Stored { text: serde_json::to_string(event)?, part: None }),
     };

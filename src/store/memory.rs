@@ -51,10 +51,11 @@ impl Run {
                     row.complete(outcome, parts, record.at);
                 }
             }
-            TicketChange::Filled { ticket, arguments, parked } => {
+            TicketChange::Filled { ticket, arguments, parked, is_free } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.arguments = Some(arguments);
                     row.parked = parked;
+                    row.free(is_free);
                 }
             }
             TicketChange::Attempted { ticket, attempts } => {
@@ -66,11 +67,13 @@ impl Run {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.parked = parked;
                     row.approval_reason = reason.map(str::to_owned);
+                    row.free(!parked);
                 }
             }
             TicketChange::Approved { ticket, arguments } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
                     row.parked = false;
+                    row.free(true);
                     row.arguments = arguments.or(row.arguments.take());
                 }
             }

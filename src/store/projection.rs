@@ -13,8 +13,8 @@ pub(super) enum TicketChange<'a> {
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
     Completed { ticket: TicketId, outcome: &'a Outcome, parts: &'a [Part] },
-    /// What this one is called with.
-    Filled { ticket: TicketId, arguments: String, parked: bool },
+    /// What this one is called with. `is_free` is whether it waits for no approval, and no check of the program either.
+    Filled { ticket: TicketId, arguments: String, parked: bool, is_free: bool },
     /// This one is tried this often so far.
     Attempted { ticket: TicketId, attempts: u32 },
     /// The program has decided whether this one needs approval, and why.
@@ -40,6 +40,11 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             parked: opened.needs_approval && opened.needs.is_empty(),
             attempts: 1,
             approval_reason: None,
+            awaits_result: opened
+                .external
+                .as_ref()
+                .map(|_| opened.needs.is_empty() && !opened.needs_approval && !opened.checks_approval),
+            external: opened.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
             opened_at: record.at,
             completed_at: None,
             outcome: None,
@@ -49,9 +54,12 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
         Event::TicketCompleted { ticket, outcome, parts, .. } => {
             TicketChange::Completed { ticket: *ticket, outcome, parts }
         }
-        Event::ArgumentsFilled { ticket, arguments, needs_approval, .. } => {
-            TicketChange::Filled { ticket: *ticket, arguments: arguments.to_json(), parked: *needs_approval }
-        }
+        Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => TicketChange::Filled {
+            ticket: *ticket,
+            arguments: arguments.to_json(),
+            parked: *needs_approval,
+            is_free: !needs_approval && !checks_approval,
+        },
         Event::ToolAttemptFailed(failed) => {
             let attempts = failed.attempt.saturating_add(u32::from(failed.wait.is_some()));
             TicketChange::Attempted { ticket: failed.ticket, attempts }
@@ -83,6 +91,8 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         parked: ticket.parked,
         attempts: ticket.attempts,
         approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
+        awaits_result: ticket.external.as_ref().map(|_| ticket.awaits_result),
+        external: ticket.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,
@@ -96,10 +106,16 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
 }
 
 impl TicketRow {
+    /// Something is changed after which it waits for a result, or not, if that comes from outside.
+    pub(super) fn free(&mut self, is_free: bool) {
+        self.awaits_result = self.awaits_result.map(|_| is_free);
+    }
+
     /// Takes the outcome, if there is none yet.
     pub(super) fn complete(&mut self, outcome: &Outcome, parts: &[Part], at: f64) {
         if self.outcome.is_none() {
             self.parked = false;
+            self.free(false);
             self.completed_at = Some(at);
             self.outcome = Some(outcome.word().to_owned());
             self.text = Some(outcome.text().to_owned());

@@ -3,6 +3,7 @@
 use crate::part::Part;
 use crate::run::{Parent, StopReason};
 use crate::ticket::{Status, TicketId, TicketKind};
+use crate::tool::{AnswerType, External};
 
 /// Whether a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,10 @@ pub struct TicketRow {
     pub attempts: u32,
     /// Why it needs approval, in the program's words.
     pub approval_reason: Option<String>,
+    /// Whether it waits for a result from outside now; `None` for a call that the runtime makes itself.
+    pub awaits_result: Option<bool>,
+    /// What is known of that result, as JSON.
+    pub external: Option<String>,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.
@@ -108,6 +113,12 @@ pub struct TicketRow {
 }
 
 impl TicketRow {
+    /// The type of the result that it takes from outside; `None` if it takes none, or any JSON value.
+    pub fn answers(&self) -> Option<AnswerType> {
+        let external: External = serde_json::from_str(self.external.as_deref()?).ok()?;
+        external.answers(serde_json::from_str(self.arguments.as_deref()?).ok().as_ref())
+    }
+
     /// `IN_PROGRESS` until there is an outcome.
     pub fn status(&self) -> Status {
         if self.outcome.is_some() { Status::Completed } else { Status::InProgress }
@@ -160,6 +171,8 @@ pub struct TicketFilter {
     pub parent: Option<String>,
     /// Those that wait for a person's approval, or those that do not.
     pub parked: Option<bool>,
+    /// Those that wait for a result from outside, or those that do not.
+    pub awaits_result: Option<bool>,
     /// Opened then or later, in Unix seconds.
     pub since: Option<f64>,
     /// Opened before, in Unix seconds.
@@ -177,6 +190,7 @@ impl TicketFilter {
             && self.owner.as_ref().is_none_or(|owner| run.owner.as_ref() == Some(owner))
             && self.parent.as_ref().is_none_or(|id| run.parent.as_ref().is_some_and(|parent| parent.run_id == *id))
             && self.parked.is_none_or(|parked| row.parked == parked)
+            && self.awaits_result.is_none_or(|awaits| row.awaits_result.unwrap_or_default() == awaits)
             && self.since.is_none_or(|since| row.opened_at >= since)
             && self.until.is_none_or(|until| row.opened_at < until)
     }

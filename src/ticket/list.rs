@@ -46,10 +46,19 @@ impl TicketList {
     }
 
     /// Completes a ticket. False where there is none, or it is completed already: an outcome never changes.
-    pub(crate) fn complete(&mut self, id: TicketId, outcome: Outcome, parts: &[Part], at: f64) -> bool {
+    pub(crate) fn complete(
+        &mut self,
+        id: TicketId,
+        outcome: Outcome,
+        parts: &[Part],
+        by: Option<&Arc<str>>,
+        at: f64,
+    ) -> bool {
         match self.get_mut(id) {
             Some(ticket) if ticket.outcome.is_none() => {
                 ticket.parked = false;
+                ticket.awaits_result = false;
+                ticket.answered_by = by.cloned();
                 ticket.outcome = Some(outcome);
                 ticket.parts = parts.to_vec();
                 ticket.completed_at = Some(at);
@@ -101,11 +110,12 @@ impl TicketList {
         }
     }
 
-    /// Its arguments are final.
-    pub(crate) fn fill(&mut self, id: TicketId, arguments: &Arc<Value>, parked: bool) {
+    /// Its arguments are final. `is_free` is whether it waits for no approval, and no check of the program either.
+    pub(crate) fn fill(&mut self, id: TicketId, arguments: &Arc<Value>, parked: bool, is_free: bool) {
         if let Some(ticket) = self.get_mut(id) {
             ticket.arguments = Some(Arc::clone(arguments));
             ticket.parked = parked;
+            ticket.awaits_result = is_free && ticket.external.is_some();
         }
     }
 
@@ -120,6 +130,7 @@ impl TicketList {
     pub(crate) fn approve(&mut self, id: TicketId, arguments: Option<&Arc<Value>>, by: Option<&Arc<str>>) {
         if let Some(ticket) = self.get_mut(id) {
             ticket.parked = false;
+            ticket.awaits_result = ticket.external.is_some();
             ticket.decision = Some(Decision::Approved);
             ticket.approved_by = by.cloned();
             if let Some(arguments) = arguments {
@@ -133,6 +144,7 @@ impl TicketList {
     pub(crate) fn approval_checked(&mut self, id: TicketId, parked: bool, reason: Option<Arc<str>>) {
         if let Some(ticket) = self.get_mut(id) {
             ticket.parked = parked;
+            ticket.awaits_result = !parked && ticket.external.is_some();
             ticket.approval_reason = reason;
         }
     }

@@ -6,6 +6,7 @@ pub use list::TicketList;
 
 use crate::part::Part;
 use crate::reply::Value;
+use crate::tool::{AnswerType, External};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -203,6 +204,15 @@ pub struct Ticket {
     /// Who has approved of it, where the program has named somebody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<Arc<str>>,
+    /// Set where its result comes from outside, and nothing is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Arc<External>>,
+    /// Whether it waits for a result from outside.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub awaits_result: bool,
+    /// Who has given its result from outside, where the program has named somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<Arc<str>>,
     /// Its checked arguments: with references until they are filled, then final. None where a version before 3 compacted
     /// the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +235,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// The type of the result that it takes from outside; `None` if it takes none, or any JSON value.
+    pub fn answers(&self) -> Option<AnswerType> {
+        self.external.as_ref()?.answers(self.arguments.as_deref())
+    }
+
     /// `IN_PROGRESS` until there is an outcome.
     pub fn status(&self) -> Status {
         if self.outcome.is_some() { Status::Completed } else { Status::InProgress }

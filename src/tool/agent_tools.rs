@@ -72,5 +72,6 @@ fn spec(name: &str, description: &str, parameters: Json, kind: ToolKind) -> Tool
         // Waiting for the same agents once more gives the same results, and does no harm.
         repeatable: kind == ToolKind::Wait,
         queue: None,
+        external: None,
     }
 }

@@ -231,6 +231,7 @@ impl AnswerType {
                 checks_approval: false,
                 repeatable: false,
                 queue: None,
+                external: None,
             };
             ToolSet::new(vec![spec]).ok()
         });

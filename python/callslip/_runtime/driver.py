@@ -31,7 +31,7 @@ __all__ = ["drive"]
 
 AskModel, CallTool, StartRun = Command.AskModel, Command.CallTool, Command.StartRun
 Settle, CheckAnswer = Command.Settle, Command.CheckAnswer
-QUESTIONS = (CheckAnswer, Command.CheckApproval, Command.AskApproval)
+QUESTIONS = (CheckAnswer, Command.CheckApproval, Command.AskApproval, Command.AskResult)
 
 
 async def drive(session: RunSession) -> None:

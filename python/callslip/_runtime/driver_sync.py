@@ -21,7 +21,7 @@ from callslip._runtime.calls import Call
 from callslip._runtime.model_in_thread import ThreadRequester, run_here
 from callslip._runtime.model_step import ask
 from callslip._runtime.on_loop import SessionDriver, call_if, call_to_end, call_tool, run_task
-from callslip._runtime.questions import Question, answer_sync
+from callslip._runtime.questions import Question, answer_sync, expire
 from callslip._runtime.start import begins_with_calls, prepare_sync
 from callslip._runtime.stops import DeadlineReached, Stopped
 from callslip._runtime.tool_attempts import WaitingCalls
@@ -79,6 +79,8 @@ class _Driver(SessionDriver):
         # Work for the run's own thread: outcomes of calls, messages, functions.
         self._arrived: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._grace_ends: float | None = None
+        # When calls fail that others are to answer, in Unix seconds.
+        self._expiring: dict[int, float] = {}
         # The work that the run's own thread waits for, or does, right now.
         self._awaited: Future[Any] | None = None
         self._inline: Call | None = None
@@ -168,6 +170,8 @@ class _Driver(SessionDriver):
                 self.start(command)
             case Command.CheckAnswer() | Command.CheckApproval() | Command.AskApproval():
                 self._todo.extend(self._answer(command))
+            case Command.AskResult():
+                self._ask_result(command)
             case Command.Settle():
                 self._grace_ends = time.perf_counter() + self._session.grace
             case Command.Cancel(ticket=ticket):
@@ -178,11 +182,13 @@ class _Driver(SessionDriver):
         until = [self._session.remaining(), self._waiting.remaining()]
         if self._grace_ends is not None:
             until.append(self._grace_ends - time.perf_counter())
+        until += [ends - self._session.now() for ends in self._expiring.values()]
         bounds = [max(0.0, seconds) for seconds in until if seconds is not None]
         try:
             handle = self._arrived.get(timeout=min(bounds) if bounds else None)
         except Empty:
             self._todo.extend(self._waiting.take_due())
+            self._todo.extend(self._take_expired())
             if self._grace_ends is not None and time.perf_counter() >= self._grace_ends:
                 self._grace_ends = None
                 self._todo.extend(self._session.end_grace())
@@ -190,6 +196,23 @@ class _Driver(SessionDriver):
                 raise DeadlineReached from None
             return
         handle()
+
+    def _ask_result(self, command: Command.AskResult) -> None:
+        """Ask for a result from outside; or note when the call fails that others are to answer."""
+        if self._session.askers.answer is not None:
+            self._todo.extend(self._answer(command))
+        elif command.until is not None:
+            self._expiring[command.ticket] = command.until
+
+    def _take_expired(self) -> list[Command]:
+        """End the calls whose results did not come in time, and return the commands that follow."""
+        now = self._session.now()
+        late = [(ticket, ends) for ticket, ends in self._expiring.items() if ends <= now]
+        commands: list[Command] = []
+        for ticket, ends in late:
+            del self._expiring[ticket]
+            commands += expire(self._session, ticket, ends)
+        return commands
 
     def _ask(self, turn: int) -> Sequence[Command]:
         """Ask the model, and read its reply into the run."""
@@ -324,6 +347,7 @@ class _Driver(SessionDriver):
 
     def _give_up(self, ticket: int) -> None:
         self._waiting.drop(ticket)
+        self._expiring.pop(ticket, None)
         call, cancel = self._calls.pop(ticket, (None, None))
         if call is not None:
             call.cancelled = True

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip import _lazy
 from callslip._json import to_json
 from callslip._runtime.place import child_id
 from callslip._threads import pool
 from callslip.errors import StoreError
-from callslip.parts import Said
-from callslip.runs._elsewhere import from_text, to_text
+from callslip.runs._answered import outcome_from_text
 from callslip.tools import Outcome
 
 if TYPE_CHECKING:
@@ -32,8 +30,6 @@ __all__ = [
     "Elsewhere",
     "Ended",
     "call_name",
-    "outcome_from_text",
-    "outcome_to_text",
 ]
 
 
@@ -272,26 +268,3 @@ class CallInDoubt:
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Return the outcome. As `Tool.acall`."""
         return self.call(arguments, context)
-
-
-def outcome_to_text(outcome: Outcome) -> str:
-    """Return the outcome of a call as JSON."""
-    if isinstance(outcome, Outcome.Ok):
-        return json.dumps({"ok": to_text(Said(outcome.json, list(outcome.parts)))})
-    if isinstance(outcome, Outcome.Error):
-        error = outcome.message, outcome.transient, outcome.again, outcome.wait
-        return json.dumps({"error": error})
-    kind = "retry" if isinstance(outcome, Outcome.Retry) else "in_doubt"
-    return json.dumps({kind: cast("Any", outcome).message})
-
-
-def outcome_from_text(text: str) -> Outcome:
-    """Return the outcome of a call, from `outcome_to_text`."""
-    ((kind, value),) = json.loads(text).items()
-    if kind == "ok":
-        said = from_text(value)
-        return Outcome.Ok(said.text, said.parts)
-    if kind == "error":
-        message, transient, again, wait = value
-        return Outcome.Error(message, transient, again=again, wait=wait)
-    return Outcome.Retry(value) if kind == "retry" else Outcome.InDoubt(value)

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from callslip._log import GuardedLogger
 from callslip._runtime.elsewhere import Elsewhere, Ended
 from callslip.errors import StoreError, UsageError
+from callslip.runs._answered import outcome_from_text
 from callslip.runs._elsewhere import from_text
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ class InboxMessage(NamedTuple):
     Attributes:
         number: Its number in the store.
         run_id: The id of the run that is told.
-        kind: `"say"`, `"approve"`, `"deny"` or `"cancel"`; or what has come of something: `"ended"`
-            of a child run, `"outcome"` of a call.
+        kind: `"say"`, `"approve"`, `"deny"`, `"answer"` or `"cancel"`; or what has come of
+            something: `"ended"` of a child run, `"outcome"` of a call.
         ticket: The number of the ticket that is meant.
-        body: The message, the reason, or the arguments of a call, as text.
+        body: The message, the reason, the arguments of a call or its outcome, as text.
         by: The name of the person who has decided.
     """
 
@@ -149,6 +150,8 @@ def _tell(core: _core.Run, message: InboxMessage, now: float) -> list[_core.Comm
             return core.approve(message.ticket, now, message.body, message.by)
         if message.kind == "deny" and message.ticket is not None:
             return core.deny(message.ticket, body, now, message.by)
+        if message.kind == "answer" and message.ticket is not None:
+            return core.answer(message.ticket, outcome_from_text(body), now, message.by)
     except UsageError:
         # The call has ended meanwhile, by the limit of the run for example.
         return []

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from callslip import _lazy
 from callslip._core import Command
@@ -17,17 +17,20 @@ from callslip._threads import pool
 from callslip.approval import is_wanted
 from callslip.errors import UsageError
 from callslip.runs import Ticket
+from callslip.runs._answered import answered
 from callslip.runs._conversation import edited_arguments
-from callslip.tools import Context
+from callslip.tools import Context, Fail, Outcome
 from callslip.tools._callable import is_async
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
-    from callslip.approval import ApprovalDecision, Approver
+    from callslip.approval import Answerer, ApprovalDecision, Approver
 
-__all__ = ["Asker", "Question", "answer", "answer_sync"]
+__all__ = ["NOBODY", "Askers", "Question", "answer", "answer_sync", "expire"]
 
-Question: TypeAlias = "Command.CheckAnswer | Command.CheckApproval | Command.AskApproval"
+Question: TypeAlias = (
+    "Command.CheckAnswer | Command.CheckApproval | Command.AskApproval | Command.AskResult"
+)
 
 
 class Wait(Protocol):
@@ -38,10 +41,11 @@ class Wait(Protocol):
 
 
 class Asker:
-    """The function that decides on the calls of a run and of its child runs.
+    """A function that decides on the calls of a run and of its child runs, or answers them.
 
     Args:
-        approver: The function.
+        option: The name of the option with the function.
+        function: The function.
 
     Attributes:
         is_async: Whether it needs an event loop.
@@ -50,15 +54,15 @@ class Asker:
         UsageError: It is not a function of a ticket.
     """
 
-    __slots__ = ("_approver", "_lock", "_takes_problem", "is_async")
+    __slots__ = ("_function", "_lock", "_takes_problem", "is_async")
 
-    def __init__(self, approver: Approver) -> None:
-        check_called_with("approve", approver, "the Ticket")
-        self._approver: Callable[..., Any] = approver
-        self._takes_problem = _takes_problem(approver)
+    def __init__(self, option: str, function: Callable[..., Any]) -> None:
+        check_called_with(option, function, "the Ticket")
+        self._function: Callable[..., Any] = function
+        self._takes_problem = _takes_problem(function)
         # A person answers one question at a time.
         self._lock: Any = None
-        self.is_async: bool = is_async(approver)
+        self.is_async: bool = is_async(function)
 
     async def ask(self, is_due: Callable[[], bool], ticket: Ticket, problem: str | None) -> Any:
         """Ask on an event loop. A sync function is called in a thread, for one call at a time.
@@ -66,7 +70,7 @@ class Asker:
         Args:
             is_due: Whether the decision is still wanted.
             ticket: The call.
-            problem: The problems of the arguments that the function has returned before.
+            problem: The problems of what the function has returned before.
         """
         if self.is_async:
             result = self.ask_sync(is_due, ticket, problem)
@@ -85,23 +89,59 @@ class Asker:
         token = is_wanted.set(is_due)
         try:
             if problem is None:
-                return self._approver(ticket)
+                return self._function(ticket)
             if not self._takes_problem:
                 raise UsageError(problem)
-            return self._approver(ticket, problem=problem)
+            return self._function(ticket, problem=problem)
         finally:
             is_wanted.reset(token)
 
 
-def _takes_problem(approver: Callable[..., Any]) -> bool:
+def _takes_problem(function: Callable[..., Any]) -> bool:
     try:
-        return "problem" in inspect.signature(approver).parameters
+        return "problem" in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
 
 
+class Askers(NamedTuple):
+    """The functions of the program that people or other systems are asked by.
+
+    Attributes:
+        approve: Decides on calls that are awaiting approval; `None` if others do.
+        answer: Answers calls whose results come from outside; `None` if others do.
+    """
+
+    approve: Asker | None
+    answer: Asker | None
+
+    @classmethod
+    def of(cls, approve: Approver | None, answer: Answerer | None) -> Askers:
+        """Return the functions that a program has passed as `approve=` and `answer=`.
+
+        Raises:
+            UsageError: One is not a function of a ticket.
+        """
+        if approve is None and answer is None:
+            return NOBODY
+        return cls(
+            None if approve is None else Asker("approve", approve),
+            None if answer is None else Asker("answer", answer),
+        )
+
+    def or_else(self, above: Askers) -> Askers:
+        """Return these functions, with those of the run above for what is missing."""
+        return Askers(self.approve or above.approve, self.answer or above.answer)
+
+
+NOBODY = Askers(None, None)
+"""Nobody is asked: others decide and answer."""
+
+
 async def answer(session: RunSession, question: Question) -> Sequence[Command]:
     """Answer a question on an event loop, and return the commands that follow."""
+    if not _is_asked(session, question):
+        return ()
     problem: str | None = None
     while session.is_due(question):
         try:
@@ -119,15 +159,22 @@ def answer_sync(session: RunSession, question: Question, wait: Wait) -> Sequence
         question: The question.
         wait: Waits for work on the private loop, at most until the deadline.
     """
+    if not _is_asked(session, question):
+        return ()
     problem: str | None = None
     while session.is_due(question):
-        is_bounded = session.core.deadline is not None
-        if is_bounded or _needs_loop(session, question):
-            result = wait(pool.on_loop(_answer(session, question, problem)))
-        else:
-            result = _answer_here(session, question, problem)
-            if inspect.isawaitable(result):
-                result = wait(pool.on_loop(pool.coroutine_of(result)))
+        is_bounded = session.core.deadline is not None or _until(question) is not None
+        try:
+            if is_bounded or _needs_loop(session, question):
+                result = wait(pool.on_loop(_answer(session, question, problem)))
+            else:
+                result = _answer_here(session, question, problem)
+                if inspect.isawaitable(result):
+                    result = wait(pool.on_loop(pool.coroutine_of(result)))
+        except Fail as failure:
+            if not isinstance(question, Command.AskResult):
+                raise
+            result = failure
         try:
             return _settle(session, question, result)
         except _AskAgainError as again:
@@ -136,7 +183,22 @@ def answer_sync(session: RunSession, question: Question, wait: Wait) -> Sequence
 
 
 class _AskAgainError(Exception):
-    """The arguments of a decision are wrong."""
+    """The arguments of a decision, or a result, are wrong."""
+
+
+class _TooLate(NamedTuple):
+    """No result came from outside in time."""
+
+
+def _is_asked(session: RunSession, question: Question) -> bool:
+    """Whether a question is for this process: others may answer calls, at any time."""
+    if not isinstance(question, Command.AskResult):
+        return True
+    return session.askers.answer is not None or question.until is not None
+
+
+def _until(question: Question) -> float | None:
+    return question.until if isinstance(question, Command.AskResult) else None
 
 
 def _needs_loop(session: RunSession, question: Question) -> bool:
@@ -144,7 +206,13 @@ def _needs_loop(session: RunSession, question: Question) -> bool:
         return session.agent._answers.is_async
     if isinstance(question, Command.CheckApproval):
         return is_async(session.setup.toolbox.get(question.tool).needs_approval)
-    return session.asker is not None and session.asker.is_async
+    asker = _asker(session, question)
+    return asker is not None and asker.is_async
+
+
+def _asker(session: RunSession, question: Command.AskApproval | Command.AskResult) -> Asker | None:
+    is_result = isinstance(question, Command.AskResult)
+    return session.askers.answer if is_result else session.askers.approve
 
 
 async def _answer(session: RunSession, question: Question, problem: str | None) -> Any:
@@ -156,8 +224,28 @@ async def _answer(session: RunSession, question: Question, problem: str | None) 
         check = session.setup.toolbox.get(question.tool).needs_approval
         context = _context(session, question)
         return await verdict(check, question.tool, question.arguments, context)
-    asker, ticket = cast("Asker", session.asker), _ticket(session, question)
-    return await asker.ask(partial(session.is_due, question), ticket, problem)
+    asker, ticket = _asker(session, question), _ticket(session, question)
+    if isinstance(question, Command.AskApproval):
+        assert asker is not None
+        return await asker.ask(partial(session.is_due, question), ticket, problem)
+    timer = _lazy.asyncio.timeout(_remaining(session, question))
+    try:
+        async with timer:
+            if asker is None:
+                # Others answer, and this is given up then.
+                await _lazy.asyncio.get_running_loop().create_future()
+            else:
+                return await asker.ask(partial(session.is_due, question), ticket, problem)
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        return _TooLate()
+    except Fail as failure:
+        return failure
+
+
+def _remaining(session: RunSession, question: Command.AskResult) -> float | None:
+    return None if question.until is None else max(0.0, question.until - session.now())
 
 
 def _answer_here(session: RunSession, question: Question, problem: str | None) -> Any:
@@ -169,7 +257,7 @@ def _answer_here(session: RunSession, question: Question, problem: str | None) -
         check = session.setup.toolbox.get(question.tool).needs_approval
         context = _context(session, question)
         return verdict_sync(check, question.tool, question.arguments, context)
-    asker, ticket = cast("Asker", session.asker), _ticket(session, question)
+    asker, ticket = cast("Asker", _asker(session, question)), _ticket(session, question)
     return asker.ask_sync(partial(session.is_due, question), ticket, problem)
 
 
@@ -185,7 +273,7 @@ def _context(session: RunSession, question: Command.CheckApproval) -> Context:
     )
 
 
-def _ticket(session: RunSession, question: Command.AskApproval) -> Ticket:
+def _ticket(session: RunSession, question: Command.AskApproval | Command.AskResult) -> Ticket:
     (ticket,) = session.run._reads.tickets.some([question.ticket])
     return ticket
 
@@ -200,6 +288,8 @@ def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Co
             question.ticket, needs_approval, reason, session.now()
         )
         return session.publish_events(checked)
+    if isinstance(question, Command.AskResult):
+        return _settle_result(session, question, result)
     if not session.is_due(question):
         # Somebody else has decided, or the run is over.
         return ()
@@ -210,6 +300,32 @@ def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Co
             raise _AskAgainError(str(error)) from error
         if session.is_due(question):
             raise
+        return ()
+
+
+def expire(session: RunSession, ticket: int, until: float) -> Sequence[Command]:
+    """End a call whose result did not come from outside in time."""
+    # A timer of another clock may be a little early.
+    return session.publish_events(session.core.expire(ticket, max(session.now(), until)))
+
+
+def _settle_result(
+    session: RunSession, question: Command.AskResult, result: Any
+) -> Sequence[Command]:
+    core, now = session.core, session.now()
+    if isinstance(result, _TooLate):
+        return expire(session, question.ticket, question.until or 0.0)
+    if not session.is_due(question):
+        return ()
+    try:
+        if isinstance(result, Fail):
+            outcome: Outcome = Outcome.Error(result.text_for_model())
+        else:
+            outcome = answered(result)
+        return session.publish_events(core.answer(question.ticket, outcome, now))
+    except UsageError as error:
+        if session.is_due(question):
+            raise _AskAgainError(str(error)) from error
         return ()
 
 

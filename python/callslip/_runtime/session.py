@@ -13,14 +13,13 @@ from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
 from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.model_requests import ModelRequests
+from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
-from callslip._runtime.session_end import SessionEnd
+from callslip._runtime.session_end import SessionEnd, fault_of_program, put_run
 from callslip.errors import (
-    CallslipError,
     RunCancelled,
-    RunFailed,
     StoreError,
     TakenOver,
     UsageError,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
-    from callslip._runtime.questions import Asker
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.agent import Agent
@@ -69,7 +67,7 @@ class RunSession:
         requests: The requests to its model.
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
-        asker: Decides on calls that are awaiting approval; `None` if others do.
+        askers: The functions of the program that decide on calls and answer them.
     """
 
     __slots__ = (
@@ -77,7 +75,7 @@ class RunSession:
         "_end",
         "_resources",
         "agent",
-        "asker",
+        "askers",
         "beginning",
         "core",
         "kept_while",
@@ -105,7 +103,7 @@ class RunSession:
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
         self.kept_while: Callable[[], bool] | None = None
-        self.asker: Asker | None = None
+        self.askers: Askers = NOBODY
         self._end = SessionEnd(self._result_of_run)
         self._resources = Resources()
         # The system's clock may be set while the run works; its time limit must not move.
@@ -189,7 +187,9 @@ class RunSession:
         if isinstance(command, Command.CheckApproval):
             return self.core.is_checking_approval(command.ticket)
         if isinstance(command, Command.AskApproval):
-            return self.asker is not None and self.core.awaits_approval(command.ticket)
+            return self.askers.approve is not None and self.core.awaits_approval(command.ticket)
+        if isinstance(command, Command.AskResult):
+            return self.core.awaits_result(command.ticket)
         if isinstance(command, (Command.CallTool, Command.StartRun)):
             return self.core.is_open(command.ticket)
         return True
@@ -407,14 +407,14 @@ class RunSession:
             self._end_children()
         self.core.release()
         if error is not None:
-            _put_run(error, self.run)
+            put_run(error, self.run)
         if isinstance(error, UsageError) and error._cause is not None:
             error.__cause__ = error._cause
         left = None if is_over else self._left_with(error)
         raised, fault = self.requests.error, None
         if is_over and self.run.stop_reason == "cancelled":
             # A model that is cancelled may raise anything.
-            raised = fault = _fault_of_program(error)
+            raised = fault = fault_of_program(error)
         self._end.leave(left or fault, lambda: self.run._clear_driver(raised, left))
 
     def _end_children(self) -> None:
@@ -452,20 +452,3 @@ def _abandon_children(run: Run) -> None:
     if run._store is not None:
         with contextlib.suppress(StoreError):
             run._store._end_children(run.id)
-
-
-def _fault_of_program(error: BaseException | None) -> Exception | None:
-    """Return the error of the program for which its run was cancelled; `None` if it is none."""
-    if isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError)):
-        return error
-    return None
-
-
-def _put_run(error: BaseException, run: Run) -> None:
-    """Let an exception carry the run that it has ended. The caller knows the run at the top."""
-    known = getattr(error, "run", None)
-    is_free = isinstance(known, Run) and not isinstance(error, CallslipError)
-    if known is None or is_free:
-        # An exception may have no room for it.
-        with contextlib.suppress(Exception):
-            error.run = run  # type: ignore[attr-defined]

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from callslip import _lazy
+from callslip.errors import CallslipError, RunFailed, StoreError
+from callslip.runs import Run
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from callslip.runs import RunResult
 
-__all__ = ["SessionEnd"]
+__all__ = ["SessionEnd", "fault_of_program", "put_run"]
 
 
 class SessionEnd:
@@ -98,3 +100,20 @@ class SessionEnd:
             future.set_result(self.result())
         except BaseException as failure:  # noqa: BLE001  # it is raised where the future is awaited
             future.set_exception(failure)
+
+
+def fault_of_program(error: BaseException | None) -> Exception | None:
+    """Return the error of the program for which its run was cancelled; `None` if it is none."""
+    if isinstance(error, Exception) and not isinstance(error, (RunFailed, StoreError)):
+        return error
+    return None
+
+
+def put_run(error: BaseException, run: Run) -> None:
+    """Let an exception carry the run that it has ended. The caller knows the run at the top."""
+    known = getattr(error, "run", None)
+    is_free = isinstance(known, Run) and not isinstance(error, CallslipError)
+    if known is None or is_free:
+        # An exception may have no room for it.
+        with contextlib.suppress(Exception):
+            error.run = run  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from callslip._runtime.children import check_tree, end_outlived, levels_left, sa
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.known import Known, check_root
 from callslip._runtime.place import Place
-from callslip._runtime.questions import Asker
+from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, start
@@ -28,7 +28,6 @@ from callslip.runs._feed import feed_of
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
-    from callslip.approval import Approver
     from callslip.limits import Limits
     from callslip.store import TicketStore
 
@@ -44,14 +43,12 @@ __all__ = [
 
 _UNKNOWN = Known()
 
-_askers: WeakKeyDictionary[Run[Any], Asker] = WeakKeyDictionary()
-"""What decides on the calls of runs of this process, also in their next turns."""
+_askers: WeakKeyDictionary[Run[Any], Askers] = WeakKeyDictionary()
+"""What decides on the calls of runs of this process and answers them, also in their next turns."""
 
 
-def _keep_asker(session: RunSession, asker: Asker | None) -> None:
-    session.asker = asker
-    if asker is not None:
-        _askers[session.run] = asker
+def _keep_askers(session: RunSession, askers: Askers) -> None:
+    session.askers = _askers[session.run] = askers
 
 
 def new_run_id() -> str:
@@ -66,7 +63,7 @@ def new_session(
     deps: object = None,
     limits: Limits | None = None,
     messages: Sequence[Mapping[str, Any]] = (),
-    approve: Approver | None = None,
+    askers: Askers = NOBODY,
     known: Known = _UNKNOWN,
 ) -> RunSession:
     """Return the session of a new run. Inside a tool call it is a child of the run that calls.
@@ -77,7 +74,7 @@ def new_session(
         deps: For the tools. Default: those of the run that calls.
         limits: The limits. Default: those of the agent.
         messages: An earlier conversation.
-        approve: Decides on calls that are awaiting approval. Default: as the run that calls.
+        askers: Decide on calls and answer them. Default: as the run that calls.
         known: By what it is known. A child run has the owner of the run that calls.
 
     Raises:
@@ -87,7 +84,6 @@ def new_session(
     """
     said = read_content("the task", task)
     worker = agent._in_effect()
-    asker = Asker(approve) if approve is not None else None
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
     run_id = root = known.run_id or new_run_id()
     parent, above, levels = None, None, depth
@@ -97,7 +93,7 @@ def new_session(
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
         said = said_below(above, said)
-        asker = asker or above.asker
+        askers = askers.or_else(above.askers)
     setup, store = worker._setup_at(levels), worker.store
     core = _core.Run(
         setup.native,
@@ -114,7 +110,7 @@ def new_session(
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
     _stand_below(session, above)
-    _keep_asker(session, asker)
+    _keep_askers(session, askers)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
@@ -127,7 +123,7 @@ def _stand_below(session: RunSession, above: RunSession | None) -> None:
     above.run._add_child(session.run)
     session.beginning.stand_below(above)
     feed = above.run._feed
-    asks = session.agent._asks_for_approval is not None
+    asks = any(session.agent._waits_for)
     if feed is not None and (feed.wants_children or asks):
         feed_of(session.run).tell(feed)
 
@@ -148,7 +144,7 @@ def resumed_session(
     deps: object = None,
     *,
     goes_on: bool = False,
-    approve: Approver | None = None,
+    askers: Askers = NOBODY,
     at: tuple[Place, int | None] | None = None,
     store: TicketStore | None = None,
 ) -> RunSession:
@@ -159,7 +155,7 @@ def resumed_session(
         run_id: The id of the run.
         deps: For the tools.
         goes_on: Whether the run goes on even if it has finished.
-        approve: Decides on calls that are awaiting approval. Default: others do.
+        askers: Decide on calls and answer them. Default: others do.
         at: Where a child run stands that is driven apart from the run above it, and how many levels
             may be below it.
         store: The store. Default: that of the agent.
@@ -170,7 +166,6 @@ def resumed_session(
     """
     check_run_id(run_id)
     worker = agent._in_effect()
-    asker = None if approve is None else Asker(approve)
     store = store or worker._required_store()
     with run_lock(store, run_id):
         core = _core.Run.open(store._native, run_id)
@@ -194,7 +189,7 @@ def resumed_session(
         raise
     root = run_id if at is None else at[0].above[-1][0]
     session = RunSession(run, worker, setup, resume, levels=levels, root=root)
-    _keep_asker(session, asker)
+    _keep_askers(session, askers)
     session.beginning.place = None if at is None else at[0]
     _take_messages(session, store, misfit)
     return session
@@ -249,7 +244,7 @@ def said_session(
     said: Said | None,
     deps: object = None,
     *,
-    approve: Approver | None = None,
+    askers: Askers = NOBODY,
 ) -> RunSession:
     """Return the session of a run in the agent's store that continues, with a message or without.
 
@@ -259,7 +254,7 @@ def said_session(
         UsageError: As for `resumed_session`.
         StoreError: As for `resumed_session`.
     """
-    session = resumed_session(agent, run_id, deps, goes_on=said is not None, approve=approve)
+    session = resumed_session(agent, run_id, deps, goes_on=said is not None, askers=askers)
     if said is not None:
         session.beginning.first_commands = partial(_say, said)
     return session
@@ -298,5 +293,5 @@ def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> 
         levels=levels,
         root=run.id,
     )
-    session.asker = _askers.get(run)
+    session.askers = _askers.get(run, NOBODY)
     return session

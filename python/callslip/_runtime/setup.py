@@ -29,7 +29,7 @@ class RunSetup:
         system_prompt: The prompt, with the tools and with instructions that are text.
         starts_early: Whether calls start before a reply is complete.
         runs_concurrently: Whether calls may start while the model is asked: during its reply, or
-            after an approval.
+            after an approval or an answer.
     """
 
     __slots__ = (
@@ -61,8 +61,8 @@ class RunSetup:
         instructions = agent._instructions.text
         self.system_prompt: str = self.prompt_with(instructions)
         self.starts_early: bool = isinstance(protocol, ChattyProtocol) and protocol.early_start
-        needs_approval = any(tool.needs_approval is not False for tool in self.toolbox)
-        self.runs_concurrently: bool = self.starts_early or needs_approval
+        waits = any(tool.needs_approval is not False or tool.external for tool in self.toolbox)
+        self.runs_concurrently: bool = self.starts_early or waits
         self.native: _core.Setup = _core.Setup(
             self.protocol,
             self.toolbox.tool_set,

@@ -152,8 +152,8 @@ class RunStream(Generic[AnswerT]):
     def _listen(self, agent: Agent[Any]) -> None:
         feed = feed_of(self.run)
         feed.reader = self._queue
-        # Approvers have to see the calls of child runs that need approval; otherwise none do.
-        if self._children or agent._asks_for_approval is not None:
+        # Whoever decides has to see the calls of child runs that wait; otherwise nobody does.
+        if self._children or any(agent._waits_for):
             feed.want_children()
 
     async def __aexit__(
@@ -247,6 +247,11 @@ class RunStream(Generic[AnswerT]):
         """The tickets that are awaiting approval. As `Run.awaiting_approval`."""
         return self.run.awaiting_approval
 
+    @property
+    def awaiting_result(self) -> list[Ticket]:
+        """The tickets that await a result from outside. As `Run.awaiting_result`."""
+        return self.run.awaiting_result
+
     def approve(
         self,
         ticket: Ticket | str,
@@ -260,6 +265,17 @@ class RunStream(Generic[AnswerT]):
     def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
         """Deny a call that is awaiting approval. As `Run.deny`."""
         self.run.deny(ticket, why, by=by)
+
+    def answer(
+        self,
+        ticket: Ticket | str,
+        value: object = None,
+        *,
+        error: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Answer a call whose result comes from outside. As `Run.answer`."""
+        self.run.answer(ticket, value, error=error, by=by)
 
     def send(
         self, message: Content, *, deps: object = None, key: str | None = None

@@ -36,6 +36,9 @@ class TicketOpened(Event):
         checks_approval: Whether a function decides first if it needs approval.
         coerced: JSON pointers of the arguments that were read as another type than they were
             written in.
+        external: Set for a call that is never made, because its result comes from outside:
+            `returns`, the JSON Schema of the result, `timeout` in seconds, and `asks` for a
+            question of `ask_user`, each if there is one. `None` for other calls.
     """
 
     kind: ClassVar[EventKind] = "ticket_opened"
@@ -52,6 +55,7 @@ class TicketOpened(Event):
     needs_approval: bool = False
     checks_approval: bool = False
     coerced: list[str] = field(default_factory=list)
+    external: Json | None = None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +152,8 @@ class TicketCompleted(Event):
         spent: The usage, tickets and runs of a child run with all runs below it, as JSON; `None`
             for a call.
         parts: The images and files of the result, as in `RunStarted`.
-        by: The name of the person who has denied the call; `None` if the program has passed none.
+        by: The name of the person who has denied the call, or of the person or system that has
+            answered it; `None` if the program has passed none.
     """
 
     kind: ClassVar[EventKind] = "ticket_completed"
@@ -171,5 +176,5 @@ class TicketCompleted(Event):
             else:
                 data["error"] = content["message"]
                 data["transient"] = content.get("transient", False)
-                data["by"] = content.get("by")
+                data["by"] = content.get("by", data.get("by"))
         return data

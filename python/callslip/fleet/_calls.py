@@ -7,11 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callslip._log import GuardedLogger
-from callslip._runtime.elsewhere import CallInDoubt, outcome_to_text
+from callslip._runtime.elsewhere import CallInDoubt
 from callslip._runtime.on_loop import call_held
 from callslip._runtime.reconcile import Reconciling
 from callslip._threads import pool
 from callslip.errors import StoreError
+from callslip.runs._answered import outcome_to_text
 from callslip.tools import Context, Outcome, Tool
 
 if TYPE_CHECKING:

@@ -375,9 +375,9 @@ def rest_of(run: Run[Any], shared: _core.SharedRuns) -> tuple[bool, float | None
 def _deadlines(run: Run[Any] | None) -> list[float]:
     if run is None or run.finished:
         return []
-    own = run._core.deadline
     below = [deadline for child in run._children for deadline in _deadlines(child)]
-    return below if own is None else [own, *below]
+    own = (run._core.deadline, run._core.first_expiry)
+    return [*(deadline for deadline in own if deadline is not None), *below]
 
 
 def _on_sigterm(loop: asyncio.AbstractEventLoop, end: Any) -> Any:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirec
 from typing import TYPE_CHECKING, Any, Literal
 
 from callslip import _lazy
-from callslip._agent_roles import check_approvals
+from callslip._agent_roles import check_waiting
 from callslip._failure import describe_failure, log_failure
 from callslip._json import to_json
 from callslip._options import check_one_of, check_text
@@ -110,7 +110,7 @@ def _make_server(
     if description is not None:
         check_text("description", description)
     check_sdk()
-    check_approvals(agent, None)
+    check_waiting(agent)
     own_name = name or agent.name
     if not isinstance(own_name, str) or not own_name or len(own_name.split()) != 1:
         raise UsageError(

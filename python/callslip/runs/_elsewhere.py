@@ -52,7 +52,7 @@ class Told(NamedTuple):
         by: The name of the person who decides.
     """
 
-    kind: Literal["say", "approve", "deny", "cancel"]
+    kind: Literal["say", "approve", "deny", "answer", "cancel"]
     ticket: int | None = None
     body: str | None = None
     by: str | None = None
@@ -75,15 +75,55 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
         run._store._was_told(run.id)
     if answer == "no run":
         raise StoreError(f"there is no run {run.id} in this store: it was deleted")
-    if answer == "decided":
-        raise UsageError(
-            f"ticket T{told.ticket} of run {run.id} is not awaiting approval: somebody has decided "
-            "already"
-        )
-    if answer == "not parked" and told.ticket is not None:
+    if answer in {"decided", "not parked"} and told.ticket is not None:
+        first = _first_to_decide(run, shared, told.ticket) if answer == "decided" else None
+        raise _refusal(run, told.kind, told.ticket, first)
+
+
+def _first_to_decide(run: Run, shared: _core.SharedRuns, ticket: int) -> str:
+    """Return who has decided on a ticket or answered it, as the inbox of the run has it."""
+    for holder in dict.fromkeys([run.id, run.id.partition(".")[0]]):
+        for _, run_id, _, about, _, by in shared.inbox(holder):
+            if by is not None and (run_id, about) == (run.id, ticket):
+                return by
+    return "somebody"
+
+
+def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:
+    """Return why a ticket cannot be decided on or answered.
+
+    Args:
+        run: The run of the ticket.
+        kind: As in `Told`.
+        ticket: The number of the ticket.
+        first: Who was first, if the inbox of the run has that; `None` if its log may.
+
+    Raises:
+        UsageError: The log says more.
+    """
+    waits = "a result" if kind == "answer" else "approval"
+    if first is None:
         catch_up(run)
-        run._core.check_awaits_approval(told.ticket)
-        raise UsageError(f"ticket T{told.ticket} of run {run.id} is not awaiting approval just now")
+        if kind == "answer":
+            run._core.check_awaits_result(ticket)
+        else:
+            run._core.check_awaits_approval(ticket)
+        return UsageError(f"ticket T{ticket} of run {run.id} is not awaiting {waits} just now")
+    done = "answered it" if kind == "answer" else "decided"
+    return UsageError(
+        f"ticket T{ticket} of run {run.id} is not awaiting {waits}: {first} has {done} already"
+    )
+
+
+def check_answer(run: Run, ticket: int, outcome: _core.Outcome) -> None:
+    """Check a result for a ticket of a run that another process may drive.
+
+    Raises:
+        UsageError: The ticket awaits no result, or one of another type.
+    """
+    if not run._core.awaits_result(ticket):
+        catch_up(run)
+    run._core.check_answer(ticket, outcome)
 
 
 def _check_edited(run: Run, ticket: int, arguments: str) -> None:

@@ -265,12 +265,14 @@ def is_wanted(item: Event | Delta | Progress, run_id: str, *, children: bool) ->
     Args:
         item: The item.
         run_id: The id of the run.
-        children: Whether they want to know of child runs more than calls to approve.
+        children: Whether they want to know of child runs more than calls that wait for somebody.
     """
     if children or isinstance(item, Delta) or item.run_id == run_id:
         return True
     if isinstance(item, Progress):
         return False
+    if isinstance(item, TicketOpened) and item.external is not None:
+        return True
     return (
         isinstance(item, TicketOpened | ArgumentsFilled | ApprovalChecked) and item.needs_approval
     )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Literal
 from weakref import WeakValueDictionary
 
 from callslip import _core
-from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.parts import Content
 from callslip.runs._conversation import (
     Decision,
     append_to_log,
-    checked_person,
-    decide,
-    edited_arguments,
-    find_ticket,
     inject,
     send,
     send_sync,
@@ -27,6 +22,7 @@ from callslip.runs._elsewhere import Told, never_began, result_of, tell, was_can
 from callslip.runs._log_cache import LogCache, Reads
 from callslip.runs._messages import MessageCache
 from callslip.runs._result import AnswerT, RunResult
+from callslip.runs._run_decisions import RunDecisions
 from callslip.runs._run_record import RunRecord
 from callslip.runs._shown_run import ShownRun
 from callslip.runs._ticket import Ticket
@@ -51,17 +47,17 @@ def run_under_way(run_id: str) -> Run[Any] | None:
     return _under_way.get(run_id)
 
 
-class Run(RunRecord, ShownRun, Generic[AnswerT]):
+class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
 
     `await run` waits for the result and raises as `Agent.run` does. Any number of tasks may do it,
     and cancelling one of them does not end the run. A run that was read from a database is awaited
     wherever it is driven, also while it waits for a worker or rests.
 
-    `send`, `approve`, `deny` and `cancel` work during the run, from any thread, event loop or tool.
-    If a store keeps the run, they return once the decision is written down, and block until then:
-    the decision is durable, even if the process ends right after. A run that was read from a store,
-    and that no driver works on, accepts them too. `Agent.resume` continues it.
+    `send`, `approve`, `deny`, `answer` and `cancel` work during the run, from any thread, event
+    loop or tool. If a store keeps the run, they return once the decision is written down, and block
+    until then: the decision is durable, even if the process ends right after. A run that was read
+    from a store, and that no driver works on, accepts them too. `Agent.resume` continues it.
 
     Attributes:
         id: The id, unique among runs.
@@ -143,77 +139,36 @@ class Run(RunRecord, ShownRun, Generic[AnswerT]):
     @property
     def awaiting_approval(self) -> list[Ticket]:
         """The tickets that are awaiting approval, of this run and of its child runs."""
+        return self._awaiting("approval")
+
+    @property
+    def awaiting_result(self) -> list[Ticket]:
+        """The tickets that await a result from outside, of this run and of its child runs."""
+        return self._awaiting("result")
+
+    def _awaiting(self, what: Literal["approval", "result"]) -> list[Ticket]:
         asked = self._reads.tickets.some(self._core.awaiting_decision)
-        waiting = [ticket for ticket in asked if ticket.awaiting_approval]
+        waiting = [ticket for ticket in asked if ticket.awaiting == what]
         children = self.children if self._driver is None else self._children
         for child in list(children):
             if not child.finished:
-                waiting += child.awaiting_approval
+                waiting += child._awaiting(what)
         return waiting
 
     @property
     def waiting(self) -> list[Ticket] | None:
-        """The tickets that the run waits for, if nothing goes on until one of them is decided.
+        """The tickets that the run waits for, if nothing goes on until one is decided or answered.
 
-        They are those of this run and of its child runs. `None` while anything goes on in one of
-        them: the model is asked, a call is made or is to be repeated, or a child run has not begun.
-        A call whose function awaits a child run waits with that run.
+        They await approval or a result from outside, and are those of this run and of its child
+        runs. `None` while anything goes on in one of them: the model is asked, a call is made or is
+        to be repeated, or a child run has not begun. A call whose function awaits a child run waits
+        with that run.
 
         Raises:
             StoreError: The child runs cannot be read.
         """
         wait = wait_of(self, runs_below)
         return None if wait is None else wait.tickets
-
-    def approve(
-        self,
-        ticket: Ticket | str,
-        *,
-        arguments: Mapping[str, Any] | None = None,
-        by: str | None = None,
-    ) -> None:
-        """Approve a call that is awaiting approval.
-
-        Args:
-            ticket: A ticket of this run or of a child run; or the id of a ticket of this run, such
-                as `"T1"`.
-            arguments: All arguments of the call, to replace those of the model. They are checked as
-                those, and the model is told about them with the result. They cannot refer to other
-                calls. Default: the call is made as it is.
-            by: The name of the person, which the log keeps. The model is not told. Default: none.
-
-        Raises:
-            UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the tool does not take these arguments; or `by` is not a name.
-                Nothing changes then.
-            StoreError: The decision cannot be written down.
-        """
-        edited = None if arguments is None else edited_arguments(arguments)
-        run, number = find_ticket(self, ticket)
-        person = checked_person(by)
-        told = Told("approve", number, edited, person)
-        decide(run, told, lambda core, now: core.approve(number, now, edited, person))
-
-    def deny(self, ticket: Ticket | str, why: str = "", *, by: str | None = None) -> None:
-        """Deny a call that is awaiting approval.
-
-        Args:
-            ticket: As for `approve`.
-            why: The reason, which the model reads.
-            by: As for `approve`.
-
-        Raises:
-            UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the reason is not text, or `by` is not a name.
-            StoreError: The decision cannot be written down.
-        """
-        if not isinstance(why, str):
-            raise UsageError(f"expected the reason as a string: got {type(why).__name__}")
-        check_text("the reason", why)
-        run, number = find_ticket(self, ticket)
-        person = checked_person(by)
-        told = Told("deny", number, why, person)
-        decide(run, told, lambda core, now: core.deny(number, why, now, person))
 
     def cancel(self) -> None:
         """Cancel the run, its child runs and its calls. A finished run stays as it is.

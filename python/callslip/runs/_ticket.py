@@ -38,6 +38,10 @@ class Ticket:
             compacted the run.
         call_id: The model's own id for the call (chatty).
         awaiting_approval: Whether the call waits until a person approves or denies it.
+        awaiting: What the call waits for from people or other systems: `"approval"`, `"result"` for
+            `Run.answer`, or `None`.
+        answers: JSON Schema of the result of a call that is answered from outside; `None` for other
+            calls, and if any JSON value is a result.
         approval_reason: The reason why the call needs approval, if a function in
             `needs_approval` has returned one; else `None`.
         outcome: `"ok"`, `"error"`, `"retry"` (the tool asked for another try), `"in_doubt"` (the
@@ -70,6 +74,8 @@ class Ticket:
     arguments: dict[str, Any] | None = None
     attempts: int = 1
     approval_reason: str | None = None
+    awaiting: Literal["approval", "result"] | None = None
+    answers: dict[str, Any] | None = None
 
     @property
     def call(self) -> str:
@@ -126,6 +132,8 @@ class Ticket:
             arguments=None if arguments is None else from_json(arguments),
             attempts=row.attempts,
             approval_reason=row.approval_reason,
+            awaiting="approval" if row.parked else "result" if row.awaits_result else None,
+            answers=None if row.answers is None else from_json(row.answers),
         )
 
 

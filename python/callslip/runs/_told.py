@@ -185,6 +185,11 @@ class _Telling:
         if ticket.outcome is None:
             if ticket.awaiting_approval:
                 return "no outcome; it awaited approval when the conversation was handed over"
+            if ticket.awaiting == "result":
+                return (
+                    "no outcome; it awaited a result from outside when the conversation was handed "
+                    "over"
+                )
             return "no outcome; it was in progress when the conversation was handed over"
         if ticket.outcome == "ok":
             return f"ok {self._bounded(_quoted(ticket.result), ticket)}"

@@ -45,7 +45,8 @@ class RunWatch:
     Args:
         run: The run.
         after: The `seq` of the event to begin after; `None` for the beginning.
-        children: Whether all events of child runs are told, and not only calls to approve.
+        children: Whether all events of child runs are told, and not only calls that wait for
+            somebody.
 
     Raises:
         UsageError: The log has no such event, or an option has a wrong value.
@@ -60,9 +61,9 @@ class RunWatch:
         self._children = children
         self._feed = feed_of(run)
         agent = self._feed.run._agent or run._agent
-        needs_approval = agent is not None and agent._asks_for_approval is not None
+        waits = agent is not None and any(agent._waits_for)
         # A function may have started runs of an agent that asks.
-        if children or needs_approval or self._feed.run._children:
+        if children or waits or self._feed.run._children:
             self._feed.want_children()
         self._position = position
         # Tasks and threads that share it share its items.

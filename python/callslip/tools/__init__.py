@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
+from callslip._options import check_flag
 from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
+from callslip.tools._external import ExternalTool
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
 from callslip.tools._retries import RetryOn
 from callslip.tools._tool import Effect, Reconcile, Tool
@@ -87,6 +89,7 @@ def tool(
     concurrency: int | None = None,
     needs_approval: NeedsApproval = False,
     queue: str | None = None,
+    external: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -104,6 +107,7 @@ def tool(
     concurrency: int | None = None,
     needs_approval: NeedsApproval = False,
     queue: str | None = None,
+    external: bool = False,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -126,13 +130,16 @@ def tool(
             limit. Waiting does not count towards `timeout`. A call inside another shares its slot.
         needs_approval: Whether calls wait until a person approves them; or an `ApprovalCheck`.
         queue: For runs in a database: the queue whose workers make the calls. Default: `None`.
+        external: Whether the function is never called: each call waits for `Run.answer`, with a
+            value of the type that the function returns. `timeout` counts from the call then.
 
     Raises:
         UsageError: The function is not callable, or an option has a wrong value.
         ToolError: The function has no name; or, with the first agent, no signature to describe.
     """
+    check_flag("external", external)
     decorate = partial(
-        Tool,
+        ExternalTool if external else Tool,
         name=name,
         description=description,
         readonly=readonly,

@@ -19,6 +19,7 @@ from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
 
 __all__ = [
+    "check_no_returns",
     "check_queue",
     "check_reconcile",
     "check_texts",
@@ -27,6 +28,7 @@ __all__ = [
     "doc_of",
     "enclosing_names",
     "is_async",
+    "json_schema",
     "name_of",
     "object_schema",
 ]
@@ -186,6 +188,24 @@ def check_timeout(timeout: object) -> None:
         check_seconds("timeout", timeout, zero=False, none="no limit")
 
 
+def json_schema(option: str, schema: object) -> dict[str, Any]:
+    """Return a copy of a JSON Schema.
+
+    Raises:
+        UsageError: It is no mapping, or is not JSON.
+    """
+    if not isinstance(schema, Mapping):
+        raise UsageError(
+            f"expected {option} as a JSON Schema: got {type(schema).__name__}: pass "
+            "{'type': 'string'}, for example"
+        )
+    try:
+        copy: dict[str, Any] = from_json(to_json(schema))
+    except ResultError as error:
+        raise UsageError(f"expected {option} as JSON: {error}") from None
+    return copy
+
+
 def object_schema(parameters: object) -> dict[str, Any]:
     """Return a copy of the JSON Schema of an object.
 
@@ -197,10 +217,7 @@ def object_schema(parameters: object) -> dict[str, Any]:
             "expected parameters as the JSON Schema of an object: got "
             f"{type(parameters).__name__}: pass {{'type': 'object', 'properties': {{…}}}}"
         )
-    try:
-        schema: dict[str, Any] = from_json(to_json(parameters))
-    except ResultError as error:
-        raise UsageError(f"expected parameters as JSON: {error}") from None
+    schema = json_schema("parameters", parameters)
     kind = schema.setdefault("type", "object")
     if kind != "object":
         raise UsageError(f"expected parameters of the type 'object': got {kind!r}")
@@ -210,6 +227,15 @@ def object_schema(parameters: object) -> dict[str, Any]:
             f"expected properties of parameters as an object: got {type(properties).__name__}"
         )
     return schema
+
+
+def check_no_returns(returns: object) -> None:
+    """Raise `UsageError` if the type of results is given for a tool that is called."""
+    if returns is not None:
+        raise UsageError(
+            "returns is the schema of results that come from outside: got one for a function that "
+            "is called; pass external=True too"
+        )
 
 
 _QUEUE = re.compile(r"[a-z][a-z0-9_]{0,29}")

@@ -19,7 +19,7 @@ from callslip.tools._annotation import is_required, labels_told, shape_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["ArgumentsError", "Signature", "read_signature"]
+__all__ = ["ArgumentsError", "Signature", "read_return", "read_signature"]
 
 _EMPTY: Any = inspect.Parameter.empty
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -153,6 +153,31 @@ def read_signature(
         if parameter.name not in bound:
             reader.read(parameter, resolve(parameter))
     return reader.signature()
+
+
+def read_return(
+    function: Callable[..., Any], name: str, names: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return the annotation of what a function returns, and the names in its scope.
+
+    Args:
+        function: As for `read_signature`.
+        name: The name of the tool, for errors.
+        names: As for `read_signature`.
+
+    Returns:
+        `Any` for a function without such an annotation.
+
+    Raises:
+        ToolError: The annotation cannot be resolved.
+    """
+    try:
+        annotation = inspect.signature(function).return_annotation
+    except (TypeError, ValueError):  # a builtin without a signature
+        annotation = _EMPTY
+    resolve = _Resolver(function, name, names)
+    hint = resolve(inspect.Parameter("return_", _KEYWORD_ONLY, annotation=annotation))
+    return Any if hint is _EMPTY else hint, resolve.names
 
 
 def _signature_of_schema(

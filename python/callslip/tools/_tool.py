@@ -24,6 +24,7 @@ from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError
 from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
+    check_no_returns,
     check_queue,
     check_reconcile,
     check_texts,
@@ -159,7 +160,7 @@ class Tool(Generic[P, R]):
 
     @staticmethod
     def from_schema(
-        function: Callable[..., Any],
+        function: Callable[..., Any] | None,
         *,
         parameters: Mapping[str, Any],
         name: str | None = None,
@@ -174,11 +175,14 @@ class Tool(Generic[P, R]):
         concurrency: int | None = None,
         needs_approval: bool = False,
         queue: str | None = None,
+        external: bool = False,
+        returns: Mapping[str, Any] | None = None,
     ) -> Tool[..., Any]:
         """Make a tool of a function and a JSON Schema. Only the hint of a `Context` is read.
 
         Args:
-            function: A sync or async function, called with the arguments by keyword.
+            function: A sync or async function, called with the arguments by keyword. `None` with
+                `external=True`.
             parameters: JSON Schema of an object: the arguments, which are checked against it.
             name: The name that the model writes. Default: the function's name.
             description: The description for the model. Default: that of the docstring.
@@ -192,27 +196,36 @@ class Tool(Generic[P, R]):
             concurrency: As for `tool`. Default: `None`, no limit.
             needs_approval: As for `tool`. Default: `False`.
             queue: As for `tool`. Default: `None`.
+            external: As for `tool`. Default: `False`.
+            returns: With `external=True`: JSON Schema of the results. Default: any JSON value.
 
         Raises:
             UsageError: `parameters` is not the schema of an object, or an option is wrong.
             ToolError: The function has no name, or the schema cannot be used.
         """
-        made: Tool[..., Any] = Tool(
-            function,
-            name=name,
-            description=description,
-            readonly=readonly,
-            effect=effect,
-            reconcile=reconcile,
-            repeatable=repeatable,
-            retries=retries,
-            retry_on=retry_on,
-            timeout=timeout,
-            concurrency=concurrency,
-            needs_approval=needs_approval,
-            queue=queue,
-            names=enclosing_names(sys._getframe(1)),
-        )
+        options: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "readonly": readonly,
+            "effect": effect,
+            "reconcile": reconcile,
+            "repeatable": repeatable,
+            "retries": retries,
+            "retry_on": retry_on,
+            "timeout": timeout,
+            "concurrency": concurrency,
+            "needs_approval": needs_approval,
+            "queue": queue,
+            "names": enclosing_names(sys._getframe(1)),
+        }
+        made: Tool[..., Any]
+        if external:
+            from callslip.tools._external import external_tool
+
+            made = external_tool(function, returns=returns, **options)
+        else:
+            check_no_returns(returns)
+            made = Tool(cast("Any", function), **options)
         made._schema = object_schema(parameters)
         # Faults of the schema are reported now, not with the first agent.
         ToolSet([made._spec()])
@@ -230,8 +243,15 @@ class Tool(Generic[P, R]):
             or (instance is not None and inspect.isfunction(self._function))
         ):
             return self
-        bound: Tool[..., R] = Tool(
-            bind(instance, owner),
+        bound = self._like(bind(instance, owner))
+        bound.gate = self.gate
+        bound._schema = self._schema
+        return bound
+
+    def _like(self, function: Callable[..., R]) -> Tool[..., R]:
+        """Return a tool of another function with the same options, but for `concurrency`."""
+        return Tool(
+            function,
             name=self._own_name,
             description=self._own_description,
             readonly=self.readonly,
@@ -245,9 +265,6 @@ class Tool(Generic[P, R]):
             queue=self.queue,
             names=self._names,
         )
-        bound.gate = self.gate
-        bound._schema = self._schema
-        return bound
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
@@ -310,8 +327,18 @@ class Tool(Generic[P, R]):
                 "repeatable": self.repeatable,
                 **approval_traits(self.needs_approval),
                 **({} if self.queue is None else {"queue": self.queue}),
+                **self._external_traits(),
             }
         )
+
+    def _external_traits(self) -> dict[str, Any]:
+        """Return the members of the specification of a tool whose results come from outside."""
+        return {}
+
+    @property
+    def external(self) -> bool:
+        """Whether the tool is never called, and its results come from outside."""
+        return False
 
     @functools.cached_property
     def wants_context(self) -> bool:

@@ -14,7 +14,7 @@ impl RunState {
                     call.fill(arguments);
                     call.unchecked = *checks_approval;
                 }
-                self.tickets.fill(*ticket, arguments, *needs_approval);
+                self.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
                 if let Some(call) = self.open_calls.get_mut(ticket) {
@@ -27,7 +27,8 @@ impl RunState {
                     call.fill(arguments);
                 }
                 self.tickets.approve(*ticket, arguments.as_ref(), by.as_ref());
-                if *at_rest {
+                let is_called = self.tickets.get(*ticket).is_some_and(|ticket| ticket.external.is_none());
+                if *at_rest && is_called {
                     self.unbegun.insert(*ticket);
                 }
             }

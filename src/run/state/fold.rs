@@ -11,7 +11,7 @@ use crate::run::event::{AGAIN, Event, FRAMED, FailedCall, Note, OWN_TICKET, Open
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::repetition;
-use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
+use crate::ticket::{Ticket, TicketId, TicketKind};
 use std::sync::Arc;
 
 impl RunState {
@@ -56,11 +56,14 @@ impl RunState {
                 self.on_approval(event);
             }
             Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
-            Event::TicketCompleted { ticket, outcome, spent, parts } => {
+            Event::TicketCompleted { ticket, outcome, spent, parts, by } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
                 }
-                self.on_ticket_completed(*ticket, outcome, parts, at, protocol);
+                if self.tickets.complete(*ticket, outcome.clone(), parts, by.as_ref(), at) {
+                    self.has_parts |= !parts.is_empty();
+                    self.on_ticket_completed(*ticket, protocol);
+                }
             }
             Event::Noted { note: Note::Exhausted(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => self.on_last_turn(*limit, protocol),
@@ -212,6 +215,7 @@ impl RunState {
             detached,
             needs_approval,
             checks_approval,
+            external,
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
@@ -229,6 +233,9 @@ impl RunState {
             approval_reason: None,
             decision: None,
             approved_by: None,
+            external: external.clone(),
+            awaits_result: external.is_some() && needs.is_empty() && !needs_approval && !checks_approval,
+            answered_by: None,
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
@@ -268,18 +275,7 @@ impl RunState {
         }
     }
 
-    fn on_ticket_completed(
-        &mut self,
-        id: TicketId,
-        outcome: &Outcome,
-        parts: &[Part],
-        at: f64,
-        protocol: &dyn Protocol,
-    ) {
-        if !self.tickets.complete(id, outcome.clone(), parts, at) {
-            return;
-        }
-        self.has_parts |= !parts.is_empty();
+    fn on_ticket_completed(&mut self, id: TicketId, protocol: &dyn Protocol) {
         self.changed.insert(id);
         let Some(mut call) = self.open_calls.remove(&id) else { return };
         if !call.needs.is_empty() && self.tickets.get(id).is_some_and(|ticket| ticket.role.is_some()) {

@@ -71,6 +71,8 @@ struct NewTicket {
     attempts: u32,
     approval_reason: Option<String>,
     parts: Option<String>,
+    awaits_result: Option<bool>,
+    external: Option<String>,
 }
 
 /// What a batch changes of a ticket that was there before.
@@ -87,6 +89,8 @@ struct Patch {
     parked: Option<bool>,
     attempts: Option<u32>,
     approval_reason: Option<String>,
+    /// Whether it waits for a result now, if that comes from outside.
+    is_free: Option<bool>,
 }
 
 /// The parameters of the statement.
@@ -242,19 +246,19 @@ impl Making {
                 self.open(run, NewTicket::new(run, &row, Some(record.seq)));
             }
             TicketChange::Completed { ticket, outcome, .. } => self.complete(run, ticket.0, outcome, record),
-            TicketChange::Filled { ticket, arguments, parked } => self.change(run, ticket.0, |patch| {
+            TicketChange::Filled { ticket, arguments, parked, is_free } => self.change(run, ticket.0, |patch| {
                 patch.arguments = Some(arguments.clone());
-                patch.park(parked);
+                patch.park(parked, is_free);
             }),
             TicketChange::Attempted { ticket, attempts } => {
                 self.change(run, ticket.0, |patch| patch.attempts = Some(attempts));
             }
             TicketChange::ApprovalChecked { ticket, parked, reason } => self.change(run, ticket.0, |patch| {
-                patch.park(parked);
+                patch.park(parked, !parked);
                 patch.approval_reason = reason.map(|reason| encode(reason).into_owned());
             }),
             TicketChange::Approved { ticket, arguments } => self.change(run, ticket.0, |patch| {
-                patch.park(false);
+                patch.park(false, true);
                 patch.arguments = arguments.clone().or(patch.arguments.take());
             }),
             TicketChange::All(rows) => {
@@ -315,8 +319,9 @@ impl Making {
 }
 
 impl Patch {
-    fn park(&mut self, parked: bool) {
+    fn park(&mut self, parked: bool, is_free: bool) {
         self.parked = Some(parked);
+        self.is_free = Some(is_free);
         self.outcome_last = false;
     }
 }
@@ -344,6 +349,8 @@ impl NewTicket {
             attempts: row.attempts,
             approval_reason: text(&row.approval_reason),
             parts: None,
+            awaits_result: row.awaits_result,
+            external: row.external.clone(),
         }
     }
 
@@ -353,8 +360,10 @@ impl NewTicket {
             self.completed_at = patch.completed_at;
             self.completed_seq = patch.completed_seq;
             self.parked = false;
+            self.awaits_result = self.awaits_result.map(|_| false);
         }
         self.parked = patch.parked.unwrap_or(self.parked);
+        self.awaits_result = self.awaits_result.map(|awaits| patch.is_free.unwrap_or(awaits));
         self.arguments = patch.arguments.or(self.arguments.take());
         self.attempts = patch.attempts.unwrap_or(self.attempts);
         self.approval_reason = patch.approval_reason.or(self.approval_reason.take());

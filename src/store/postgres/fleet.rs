@@ -56,7 +56,7 @@ pub struct Claimed {
 pub struct Message {
     pub id: i64,
     pub run_id: String,
-    /// `say`, `approve`, `deny` or `cancel`; `ended` of a child run, `outcome` of a call.
+    /// `say`, `approve`, `deny`, `answer` or `cancel`; `ended` of a child run, `outcome` of a call.
     pub kind: String,
     pub ticket: Option<u32>,
     pub body: Option<String>,
@@ -82,7 +82,7 @@ pub enum Told {
     Told,
     /// There is no such run.
     NoRun,
-    /// The ticket does not await approval.
+    /// The ticket does not await approval, or a result.
     NotParked,
     /// Somebody has decided already.
     Decided,

@@ -471,8 +471,8 @@ DECLARE
     woken callslip.run;
 BEGIN
     -- Who may tell may not make up what a call has led to.
-    IF what NOT IN ('say', 'approve', 'deny', 'cancel') THEN
-        RAISE EXCEPTION 'expected say, approve, deny or cancel: got %', what;
+    IF what NOT IN ('say', 'approve', 'deny', 'answer', 'cancel') THEN
+        RAISE EXCEPTION 'expected say, approve, deny, answer or cancel: got %', what;
     END IF;
     SELECT * INTO woken FROM callslip.lock_holder(wanted);
     SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
@@ -484,8 +484,9 @@ BEGIN
             VALUES (wanted, wanted, what, about, words, person);
         RETURN 'told';
     END IF;
-    IF what IN ('approve', 'deny') THEN
-        IF NOT EXISTS (SELECT FROM callslip.ticket WHERE run = told_run.key AND id = about AND parked) THEN
+    IF what IN ('approve', 'deny', 'answer') THEN
+        IF NOT EXISTS (SELECT FROM callslip.ticket WHERE run = told_run.key AND id = about
+            AND CASE WHEN what = 'answer' THEN awaits_result ELSE parked END) THEN
             RETURN 'not parked';
         END IF;
         IF EXISTS (SELECT FROM callslip.inbox WHERE run = wanted AND ticket = about) THEN RETURN 'decided'; END IF;

@@ -188,12 +188,17 @@ fn tickets_where(rest: &str) -> String {
 const PARKED: &str = "(ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
      WHERE inbox.run = run.id AND inbox.ticket = ticket.id))";
 
+/// The same of a result from outside.
+const AWAITS_RESULT: &str = "(ticket.awaits_result AND NOT EXISTS (SELECT FROM callslip.inbox \
+     WHERE inbox.run = run.id AND inbox.ticket = ticket.id))";
+
 const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, \
      (ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
      WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq, opened.data, \
      completed.seq, completed.data, blob.data, attempts, \
-     approval_reason, ticket.parts FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+     approval_reason, ticket.parts, (ticket.awaits_result AND NOT EXISTS (SELECT FROM callslip.inbox \
+     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS awaits_result, external FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
      LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)";
@@ -226,6 +231,8 @@ impl Ticket {
             text: text(12),
             attempts: count(18),
             approval_reason: text(19),
+            awaits_result: row.get(21),
+            external: row.get(22),
             parts: Vec::new(),
         };
         let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);
@@ -264,6 +271,7 @@ pub(super) async fn tickets(connected: &mut Connected, filter: &TicketFilter) ->
     admitted.add("run.owner =", filter.owner.as_deref().map(|owner| super::text::encode(owner).into_owned()));
     admitted.add("run.parent =", filter.parent.clone());
     admitted.add(&format!("{PARKED} ="), filter.parked);
+    admitted.add(&format!("coalesce({AWAITS_RESULT}, false) ="), filter.awaits_result);
     admitted.add("opened_at >=", filter.since);
     admitted.add("opened_at <", filter.until);
     let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC";

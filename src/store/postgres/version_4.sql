@@ -32,3 +32,50 @@ SELECT
     submit_key AS key
 FROM callslip.run
 WHERE next > 0;
+
+-- Tickets that wait for a result from outside, null for calls that the runtime makes itself; and what is known of that result.
+ALTER TABLE callslip.ticket ADD COLUMN awaits_result boolean, ADD COLUMN external text;
+CREATE INDEX ticket_awaits_result ON callslip.ticket (run) WHERE awaits_result;
+
+CREATE OR REPLACE VIEW callslip.tickets AS
+SELECT
+    run.id AS run_id,
+    'T' || ticket.id AS ticket,
+    ticket.kind,
+    ticket.tool,
+    ticket.description,
+    coalesce(replace(ticket.arguments, U&'\FDD0', U&'\FDD01'),
+        replace((opening.data -> 'arguments')::text, '\uFDD00', '\u0000')) AS arguments,
+    ticket.turn,
+    ticket.call_id,
+    CASE WHEN ticket.outcome IS NULL THEN 'IN_PROGRESS' ELSE 'COMPLETED' END AS status,
+    ticket.outcome,
+    CASE ticket.outcome WHEN 'ok' THEN
+        coalesce(replace(convert_from(blob.data, 'UTF8'), U&'\FDD0', U&'\FDD01'), ticket.text,
+            replace((completion.data -> 'outcome' -> 'ok')::text, '\uFDD00', '\u0000'))
+    END AS result,
+    CASE WHEN ticket.outcome = 'cancelled' THEN
+            coalesce(ticket.text, CASE (completion.data -> 'outcome')::text
+                WHEN '"not_begun"' THEN 'cancelled before it began: it had no effect'
+                ELSE 'cancelled under way: whether it took effect is not known' END)
+        WHEN ticket.outcome <> 'ok' THEN
+        coalesce(ticket.text, completion.data -> 'outcome' -> ticket.outcome ->> 'message') END AS error,
+    ticket.opened_at,
+    ticket.completed_at,
+    ticket.parked AND NOT EXISTS (
+        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) AS parked,
+    ticket.attempts,
+    ticket.approval_reason,
+    ticket.awaits_result IS TRUE AND NOT EXISTS (
+        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) AS awaits_result
+FROM callslip.ticket
+JOIN callslip.run ON run.key = ticket.run
+LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq
+LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq
+LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)
+CROSS JOIN LATERAL (SELECT CASE WHEN strpos(json, '\u0000') = 0 THEN json ELSE
+        regexp_replace(json, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\uFDD00', 'g') END::json AS data
+    FROM replace(opened.data, U&'\FDD0', U&'\FDD01') AS json) AS opening
+CROSS JOIN LATERAL (SELECT CASE WHEN strpos(json, '\u0000') = 0 THEN json ELSE
+        regexp_replace(json, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\uFDD00', 'g') END::json AS data
+    FROM replace(completed.data, U&'\FDD0', U&'\FDD01') AS json) AS completion;

@@ -175,7 +175,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
 const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
      completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data, attempts, \
-     approval_reason, ticket.parts FROM ticket JOIN run ON run.key = ticket.run \
+     approval_reason, ticket.parts, awaits_result, external FROM ticket JOIN run ON run.key = ticket.run \
      LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
@@ -196,6 +196,8 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         parked: row.get(7)?,
         attempts: row.get(18)?,
         approval_reason: row.get(19)?,
+        awaits_result: row.get(21)?,
+        external: row.get(22)?,
         opened_at: row.get(8)?,
         completed_at: row.get(9)?,
         outcome: row.get(10)?,
@@ -227,6 +229,11 @@ pub(super) fn tickets(connection: &Connection, filter: &TicketFilter) -> Result<
     admitted.add("run.owner = ?", filter.owner.clone());
     admitted.add("run.parent = ?", filter.parent.clone());
     admitted.add("ticket.parked = ?", filter.parked);
+    match filter.awaits_result {
+        None => {}
+        Some(true) => admitted.is("ticket.awaits_result"),
+        Some(false) => admitted.is("ticket.awaits_result IS NOT TRUE"),
+    }
     admitted.add("opened_at >= ?", filter.since);
     admitted.add("opened_at < ?", filter.until);
     let order = "ORDER BY opened_at DESC, ticket.run DESC, ticket.id DESC LIMIT";

@@ -281,7 +281,8 @@ impl Writer {
             TicketChange::None => Ok(()),
             TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
             TicketChange::Completed { ticket, outcome, .. } => {
-                let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0 \
+                let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0, \
+                     awaits_result = awaits_result AND 0 \
                      WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
                 self.connection.prepare_cached(update)?.execute(params![
                     run,
@@ -292,9 +293,10 @@ impl Writer {
                 ])?;
                 Ok(())
             }
-            TicketChange::Filled { ticket, arguments, parked } => {
-                let update = "UPDATE ticket SET arguments = ?3, parked = ?4 WHERE run = ?1 AND id = ?2";
-                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked])?;
+            TicketChange::Filled { ticket, arguments, parked, is_free } => {
+                let update = "UPDATE ticket SET arguments = ?3, parked = ?4, awaits_result = iif(awaits_result IS NULL, NULL, ?5) \
+                     WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked, is_free])?;
                 Ok(())
             }
             TicketChange::Attempted { ticket, attempts } => {
@@ -303,12 +305,14 @@ impl Writer {
                 Ok(())
             }
             TicketChange::ApprovalChecked { ticket, parked, reason } => {
-                let update = "UPDATE ticket SET parked = ?3, approval_reason = ?4 WHERE run = ?1 AND id = ?2";
+                let update = "UPDATE ticket SET parked = ?3, approval_reason = ?4, \
+                     awaits_result = iif(awaits_result IS NULL, NULL, NOT ?3) WHERE run = ?1 AND id = ?2";
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, parked, reason])?;
                 Ok(())
             }
             TicketChange::Approved { ticket, arguments } => {
-                let update = "UPDATE ticket SET parked = 0, arguments = coalesce(?3, arguments) \
+                let update = "UPDATE ticket SET parked = 0, arguments = coalesce(?3, arguments), \
+                     awaits_result = iif(awaits_result IS NULL, NULL, 1) \
                      WHERE run = ?1 AND id = ?2";
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments])?;
                 Ok(())
@@ -389,8 +393,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked, attempts, approval_reason) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+         completed_at, outcome, parked, attempts, approval_reason, awaits_result, external) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -407,6 +411,8 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.parked,
         row.attempts,
         row.approval_reason,
+        row.awaits_result,
+        row.external,
     ])?;
     Ok(())
 }

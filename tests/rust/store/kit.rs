@@ -151,6 +151,9 @@ pub(crate) fn opened(ticket: u32) -> Event {
         needs_approval: ticket.is_multiple_of(4),
         checks_approval: ticket.is_multiple_of(7),
         coerced: if ticket.is_multiple_of(5) { vec!["/a".to_owned()] } else { Vec::new() },
+        external: ticket
+            .is_multiple_of(2)
+            .then(|| Arc::new(serde_json::from_str(r#"{"returns": {"type": "string"}, "timeout": 2.5}"#).unwrap())),
     }))
 }
 
@@ -178,7 +181,13 @@ pub(crate) fn attempt_failed(ticket: u32, attempt: u32) -> Event {
 pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
     let spent = ticket.is_multiple_of(3).then(|| Box::new(Spent { tickets: 2, runs: 1, ..Spent::default() }));
     let parts = ticket.is_multiple_of(2).then(|| part(&format!("T{ticket}"), b"third")).into_iter().collect();
-    Event::TicketCompleted { ticket: TicketId(ticket), outcome, spent, parts }
+    Event::TicketCompleted {
+        ticket: TicketId(ticket),
+        outcome,
+        spent,
+        parts,
+        by: ticket.is_multiple_of(3).then(|| "ann".into()),
+    }
 }
 
 pub(crate) fn ok(json: &str) -> Outcome {
