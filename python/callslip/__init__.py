@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         ScriptResult,
     )
     from callslip.store import StoredRun, TicketStore, replay
-    from callslip.tools import Context, Fail, NotDone, Retry, Tool, tool
+    from callslip.tools import Context, Fail, NotDone, Retry, Tool, ask_user, tool
 
 __all__ = [
     "Agent",
@@ -153,6 +153,7 @@ __all__ = [
     "Waiting",
     "__version__",
     "as_model",
+    "ask_user",
     "at_terminal",
     "in_notebook",
     "replay",
@@ -187,7 +188,7 @@ _HOMES = {
         "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
     ),
     "callslip.store": "StoredRun TicketStore replay",
-    "callslip.tools": "Context Fail NotDone Retry Tool tool",
+    "callslip.tools": "Context Fail NotDone Retry Tool ask_user tool",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
@@ -12,10 +12,12 @@ from callslip.store import StoredRun, TicketStore
 __all__ = ["StoreDatabase", "waiting_in"]
 
 
-def waiting_in(store: TicketStore) -> dict[str, list[str]]:
-    """Return the ids of the tickets that are awaiting approval, by the id of their run."""
+def waiting_in(
+    store: TicketStore, what: Literal["approval", "result"] = "approval"
+) -> dict[str, list[str]]:
+    """Return the ids of the tickets that await approval or a result, by the id of their run."""
     waiting: dict[str, list[str]] = {}
-    for ticket in store.tickets(awaiting_approval=True)[::-1]:
+    for ticket in store.tickets(awaiting=what)[::-1]:
         waiting.setdefault(ticket.run_id, []).append(ticket.id)
     return waiting
 
@@ -45,9 +47,9 @@ class StoreDatabase:
         found = [row["run_id"] for row in self._store.query(query, [prefix])]
         return [prefix] if prefix in found else found
 
-    def waiting(self) -> dict[str, list[str]]:
-        """Return the ids of the tickets that are awaiting approval, by the id of their run."""
-        return waiting_in(self._store)
+    def waiting(self, what: Literal["approval", "result"] = "approval") -> dict[str, list[str]]:
+        """Return the ids of the tickets that await approval or a result, by the id of their run."""
+        return waiting_in(self._store, what)
 
     def events(self, run_id: str, *, after: int = -1) -> list[str]:
         """Return the events of a run as lines of its export. As `StoreFile.events`."""

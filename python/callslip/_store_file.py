@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from callslip import _core
 from callslip._usage import Usage
@@ -48,6 +48,10 @@ def is_open_here(path: Path) -> bool:
         not store._closed and store.path is not None and Path(store.path).resolve() == path
         for store in list(open_stores)
     )
+
+
+_WAITS = {"approval": "parked", "result": "awaits_result"}
+"""The columns that say what tickets wait for."""
 
 
 class StoreFile:
@@ -112,14 +116,15 @@ class StoreFile:
         found = [row["run_id"] for row in self._rows("SELECT run_id FROM runs")]
         return [prefix] if prefix in found else [one for one in found if one.startswith(prefix)]
 
-    def waiting(self) -> dict[str, list[str]]:
-        """Return the ids of the tickets that are awaiting approval, by the id of their run."""
+    def waiting(self, what: Literal["approval", "result"] = "approval") -> dict[str, list[str]]:
+        """Return the ids of the tickets that await approval or a result, by the id of their run."""
         columns = {
             row["name"] for row in self._rows("SELECT name FROM pragma_table_info('tickets')")
         }
         waiting: dict[str, list[str]] = {}
-        if "parked" in columns:
-            for row in self._rows("SELECT run_id, ticket FROM tickets WHERE parked = 1"):
+        # A file of an earlier version lacks one of them, or both.
+        if (column := _WAITS[what]) in columns:
+            for row in self._rows(f"SELECT run_id, ticket FROM tickets WHERE {column} = 1"):  # noqa: S608  # one of ours
                 waiting.setdefault(row["run_id"], []).append(row["ticket"])
         return waiting
 

@@ -98,7 +98,9 @@ def _add_runs(commands: Commands) -> None:
     parser.add_argument("--agent", metavar="NAME", help="only runs of the agent of this name")
     parser.add_argument("--failed", action="store_true", help="only runs that ended with an error")
     parser.add_argument(
-        "--waiting", action="store_true", help="only runs with calls that are awaiting approval"
+        "--waiting",
+        action="store_true",
+        help="only runs with calls that await approval or a result",
     )
     parser.add_argument(
         "--limit", type=_count, default=20, metavar="N", help="the most runs to list; default 20"
@@ -159,6 +161,7 @@ def _add_decisions(commands: Commands) -> None:
     for name, about in (
         ("approve", "Approve a call that is awaiting approval."),
         ("deny", "Deny a call that is awaiting approval."),
+        ("answer", "Answer a call whose result comes from outside, or a question to the user."),
     ):
         parser = _add(commands, name, "_decisions", about)
         parser.add_argument(
@@ -174,6 +177,14 @@ def _add_decisions(commands: Commands) -> None:
                 "--arguments",
                 metavar="JSON",
                 help="all arguments of the call as a JSON object, to replace those of the model",
+            )
+        elif name == "answer":
+            given = parser.add_mutually_exclusive_group(required=True)
+            given.add_argument(
+                "value", metavar="JSON", nargs="?", help="""the result as JSON, such as '"yes"'"""
+            )
+            given.add_argument(
+                "--error", metavar="TEXT", help="why there is no result; the model reads it"
             )
         else:
             parser.add_argument(

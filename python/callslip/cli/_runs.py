@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from itertools import islice
 
@@ -23,18 +23,25 @@ _TASK = 60
 def run(options: argparse.Namespace) -> int:
     """List runs."""
     with open_store(options.file) as file:
-        waiting = file.waiting()
-        found = list(islice(_matching(file, waiting, options), options.limit))
+        waiting, asking = file.waiting(), file.waiting("result")
+        found = list(
+            islice(_matching(file, waiting.keys() | asking.keys(), options), options.limit)
+        )
+    tickets = [(one, waiting.get(one.run_id, []), asking.get(one.run_id, [])) for one in found]
     if options.json:
-        print_json([{**asdict(one), "waiting": waiting.get(one.run_id, [])} for one in found])
+        rows = [
+            (asdict(one), {"waiting": calls, "awaiting_result": asked})
+            for one, calls, asked in tickets
+        ]
+        print_json([one | more for one, more in rows])
     else:
-        print_table(_HEADING, [_row(one, waiting.get(one.run_id, [])) for one in found])
+        print_table(_HEADING, [_row(*row) for row in tickets])
     return 0
 
 
 def _matching(
     file: StoreFile | StoreDatabase,
-    waiting: dict[str, list[str]],
+    waiting: Collection[str],
     options: argparse.Namespace,
 ) -> Iterator[StoredRun]:
     for one in file.runs(agent=options.agent):
@@ -47,10 +54,11 @@ def _matching(
         yield one
 
 
-def _row(one: StoredRun, tickets: list[str]) -> tuple[str, ...]:
+def _row(one: StoredRun, waiting: list[str], asking: list[str]) -> tuple[str, ...]:
     state: str = one.stop_reason or "running"
-    if tickets:
-        state = f"{', '.join(tickets)} awaiting approval"
+    states = ((waiting, "awaiting approval"), (asking, "awaiting a result"))
+    if waiting or asking:
+        state = "; ".join(f"{', '.join(tickets)} {what}" for tickets, what in states if tickets)
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.started_at))
     task = shortened(" ".join(one.task.split()), _TASK)
     return (one.run_id, state, one.agent, started, str(one.turns), str(one.violations), task)

@@ -82,7 +82,8 @@ def _move(turn: int, move: Mapping[str, Any]) -> str | None:
 def _of_ticket(event: Event) -> str | None:
     match event:
         case TicketOpened():
-            waits = _WAITING if event.needs_approval else ""
+            waits = "" if event.external is None else ", awaiting a result"
+            waits = _WAITING if event.needs_approval else waits
             return f"{event.ticket_id} {call_line(event.tool, event.arguments)}{waits}"
         case ArgumentsFilled(needs_approval=True) | ApprovalChecked(needs_approval=True):
             return f"{event.ticket_id}{_WAITING}"

@@ -194,9 +194,7 @@ class Rows:
                 yield f"<p>{count(len(rows), 'ticket')} left out</p>"
 
     def _ticket(self, ticket: TicketSpan, own: _Own) -> str:
-        state = (
-            "awaiting approval" if ticket.awaiting_approval else ticket.outcome or "in progress"
-        ).replace("_", " ")
+        state = ticket.state.replace("_", " ")
         kind = "wait" if ticket.awaiting_approval else "bad" if has_failed(ticket) else "soft"
         line = (
             f"<strong>{self._texts.line(f'{ticket.id} {ticket.tool}')}</strong> "

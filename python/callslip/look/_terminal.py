@@ -161,8 +161,7 @@ def _violation_lines(turn: Turn, *, whole: bool) -> Iterator[str]:
 
 def _ticket_lines(ticket: TicketSpan, *, whole: bool) -> Iterator[str]:
     yield f"  {ticket.id} {call_line(ticket.tool, ticket.arguments)}"
-    state = "awaiting approval" if ticket.awaiting_approval else ticket.outcome or "in progress"
-    yield f"    {_stated(state)}" + (
+    yield f"    {_stated(ticket.state)}" + (
         "" if ticket.seconds is None else f", {_duration(ticket.seconds)}"
     )
     yield from _approval_lines(ticket)

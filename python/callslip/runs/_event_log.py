@@ -108,6 +108,8 @@ class EventLog(Observer):
                 return _waits(event.ticket_id, self._tool(run, event.ticket_id))
             case TicketOpened() if event.needs_approval:
                 return _waits(event.ticket_id, event.tool)
+            case TicketOpened() if event.external is not None:
+                return _waits(event.ticket_id, event.tool, "a result")
             case _ if self._logger.is_enabled_for(_DEBUG):
                 return _line(event) or _detail(event)
             case _:
@@ -192,9 +194,9 @@ def _person(by: str | None) -> dict[str, str]:
     return {} if by is None else _content(by=by)
 
 
-def _waits(ticket: str, tool: str) -> _Line:
+def _waits(ticket: str, tool: str, what: str = "approval") -> _Line:
     fields = {"ticket_id": ticket, "tool": tool}
-    return _Line(_INFO, f"{ticket} {_shown(tool)} waits for approval", fields)
+    return _Line(_INFO, f"{ticket} {_shown(tool)} waits for {what}", fields)
 
 
 def _detail(event: Event) -> _Line | None:

@@ -57,12 +57,14 @@ def trace_of(run: Run[Any]) -> Trace:
 def bundle_of_ticket(ticket: Ticket) -> Bundle:
     """Return a ticket as a notebook shows it."""
     outcome = (ticket.outcome or "in progress").replace("_", " ")
-    state = "awaiting approval" if ticket.awaiting_approval else outcome
+    waits = {"approval": "awaiting approval", "result": "awaiting a result"}
+    state = outcome if ticket.awaiting is None else waits[ticket.awaiting]
     result = ticket.result
     facts = [
         ("call", ticket.call),
         ("arguments", None if not ticket.arguments else _indented(ticket.arguments)),
         ("approval", ticket.approval_reason),
+        ("answers", None if ticket.answers is None else _indented(ticket.answers)),
         ("result", None if ticket.outcome != "ok" else _indented(result)),
         ("error", ticket.error),
         ("attempts", None if ticket.attempts == 1 else str(ticket.attempts)),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from callslip._options import check_flag
 from callslip.tools._approval import ApprovalCheck, NeedsApproval
+from callslip.tools._ask_user import ask_user
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._external import ExternalTool
@@ -43,6 +44,7 @@ __all__ = [
     "ToolLike",
     "ToolSource",
     "Tools",
+    "ask_user",
     "tool",
 ]
 
@@ -138,20 +140,8 @@ def tool(
         ToolError: The function has no name; or, with the first agent, no signature to describe.
     """
     check_flag("external", external)
-    decorate = partial(
-        ExternalTool if external else Tool,
-        name=name,
-        description=description,
-        readonly=readonly,
-        effect=effect,
-        reconcile=reconcile,
-        repeatable=repeatable,
-        retries=retries,
-        retry_on=retry_on,
-        timeout=timeout,
-        concurrency=concurrency,
-        needs_approval=needs_approval,
-        queue=queue,
-        names=enclosing_names(sys._getframe(1)),
-    )
+    options: dict[str, Any] = {**locals(), "names": enclosing_names(sys._getframe(1))}
+    del options["function"], options["external"]
+    kind: Any = ExternalTool if external else Tool
+    decorate = partial(kind, **options)
     return decorate if function is None else decorate(function)

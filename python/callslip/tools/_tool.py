@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from callslip._backoff import requested_wait
 from callslip._core import ToolSet
@@ -40,9 +40,7 @@ from callslip.tools._context import Context, state_of
 from callslip.tools._docstring import read_docstring
 from callslip.tools._outcome import Fail, Outcome, Retry
 from callslip.tools._retries import RetryOn, RetryRule
-
-if TYPE_CHECKING:
-    from callslip.tools._signature import Signature
+from callslip.tools._signature import Signature, read_signature
 
 __all__ = ["Effect", "Reconcile", "Tool"]
 
@@ -203,33 +201,8 @@ class Tool(Generic[P, R]):
             UsageError: `parameters` is not the schema of an object, or an option is wrong.
             ToolError: The function has no name, or the schema cannot be used.
         """
-        options: dict[str, Any] = {
-            "name": name,
-            "description": description,
-            "readonly": readonly,
-            "effect": effect,
-            "reconcile": reconcile,
-            "repeatable": repeatable,
-            "retries": retries,
-            "retry_on": retry_on,
-            "timeout": timeout,
-            "concurrency": concurrency,
-            "needs_approval": needs_approval,
-            "queue": queue,
-            "names": enclosing_names(sys._getframe(1)),
-        }
-        made: Tool[..., Any]
-        if external:
-            from callslip.tools._external import external_tool
-
-            made = external_tool(function, returns=returns, **options)
-        else:
-            check_no_returns(returns)
-            made = Tool(cast("Any", function), **options)
-        made._schema = object_schema(parameters)
-        # Faults of the schema are reported now, not with the first agent.
-        ToolSet([made._spec()])
-        return made
+        options = {**locals(), "names": enclosing_names(sys._getframe(1))}
+        return _from_schema(**options)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function. The arguments are not checked."""
@@ -286,8 +259,6 @@ class Tool(Generic[P, R]):
 
     @functools.cached_property
     def _signature(self) -> Signature:
-        from callslip.tools._signature import read_signature
-
         # Another thread may read it too: the names are dropped only once it is there.
         names = self._names
         known: Signature | None = self.__dict__.get("_signature")
@@ -426,6 +397,24 @@ class Tool(Generic[P, R]):
         again = self._retry_rule.applies_to(self.name, error)
         wait = requested_wait(error) if again else None
         return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)
+
+
+def _from_schema(
+    function: Any, parameters: object, *, external: bool, returns: Any, **options: Any
+) -> Tool[..., Any]:
+    check_flag("external", external)
+    made: Tool[..., Any]
+    if external:
+        from callslip.tools._external import external_tool
+
+        made = external_tool(function, returns=returns, **options)
+    else:
+        check_no_returns(returns)
+        made = Tool(function, **options)
+    made._schema = object_schema(parameters)
+    # Faults of the schema are reported now, not with the first agent.
+    ToolSet([made._spec()])
+    return made
 
 
 def _check_function(function: object) -> None:

@@ -50,6 +50,7 @@ class TicketDraft:
                 "coerced": tuple(event.coerced),
                 "detached": event.detached,
                 "opened_at": event.at,
+                "external": event.external is not None,
             }
         )
         draft._seqs.append(event.seq)
@@ -70,6 +71,7 @@ class TicketDraft:
                 "arguments": state.get("arguments"),
                 "detached": state.get("detached", False),
                 "opened_at": state["opened_at"],
+                "external": state.get("external") is not None,
                 "completed_at": state.get("completed_at"),
                 "parts": _labels(state.get("parts", ())),
             }

@@ -92,6 +92,7 @@ class TicketSpan:
         spent: The usage of the run below, with all runs below that one; `None` for a call.
         runs: The runs below: a child run for a task, and runs that the tool has started.
         seqs: The positions in the log of the events of the ticket.
+        external: Whether its result comes from outside, and nothing is called.
     """
 
     id: str
@@ -116,6 +117,7 @@ class TicketSpan:
     spent: Usage | None = None
     runs: tuple[Trace, ...] = ()
     seqs: tuple[int, ...] = ()
+    external: bool = False
 
     @property
     def seconds(self) -> float | None:
@@ -127,6 +129,15 @@ class TicketSpan:
         """Whether the call waits until a person approves or denies it."""
         asked = self.approval
         return self.outcome is None and asked is not None and asked.decision is None
+
+    @property
+    def state(self) -> str:
+        """Its state in words: what it waits for, or its outcome."""
+        if self.awaiting_approval:
+            return "awaiting approval"
+        if self.outcome is None:
+            return "awaiting a result" if self.external else "in progress"
+        return self.outcome
 
     @property
     def is_waiting(self) -> bool:

@@ -15,6 +15,7 @@ mod live_run;
 mod machine;
 mod narrowed;
 mod old_replies;
+mod outside;
 mod parts;
 mod random_run;
 mod resume;
