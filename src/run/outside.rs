@@ -9,6 +9,7 @@ use super::state::Phase;
 use crate::part::Part;
 use crate::reply::Value;
 use crate::ticket::{Outcome, TicketId};
+use crate::tool::AnswerType;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -111,12 +112,14 @@ impl RunMachine {
         let tool = &waiting.tool;
         match outcome {
             Outcome::Ok(json) => {
-                let Some(returns) = waiting.answers() else {
+                let Some(schema) = waiting.answers() else {
                     return Ok(Outcome::Ok(json));
                 };
                 let wrong = |problems: String| InputError::WrongResult { ticket, tool: Arc::clone(tool), problems };
                 let value: Value = serde_json::from_str(json.get()).map_err(|error| wrong(error.to_string()))?;
-                let checked = returns.check(FIELD, &Arc::new(value)).map_err(|violation| wrong(violation.message))?;
+                let checked = AnswerType::new(schema)
+                    .check(FIELD, &Arc::new(value))
+                    .map_err(|violation| wrong(violation.message))?;
                 if checked.coerced.is_empty() {
                     return Ok(Outcome::Ok(json));
                 }

@@ -2,8 +2,8 @@
 
 use crate::part::Part;
 use crate::run::{Parent, StopReason};
-use crate::ticket::{Status, TicketId, TicketKind};
-use crate::tool::{AnswerType, External};
+use crate::ticket::{External, Status, TicketId, TicketKind};
+use serde_json::Value as Json;
 
 /// Whether a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +113,8 @@ pub struct TicketRow {
 }
 
 impl TicketRow {
-    /// The type of the result that it takes from outside; `None` if it takes none, or any JSON value.
-    pub fn answers(&self) -> Option<AnswerType> {
+    /// JSON Schema of the result that it takes from outside; `None` if it takes none, or any JSON value.
+    pub fn answers(&self) -> Option<Json> {
         let external: External = serde_json::from_str(self.external.as_deref()?).ok()?;
         external.answers(serde_json::from_str(self.arguments.as_deref()?).ok().as_ref())
     }

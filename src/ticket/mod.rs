@@ -1,13 +1,15 @@
 //! Tickets: the record of every tool call and every delegated task, in every protocol.
 
+mod external;
 mod list;
 
+pub use external::External;
 pub use list::TicketList;
 
 use crate::part::Part;
 use crate::reply::Value;
-use crate::tool::{AnswerType, External};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::sync::Arc;
@@ -235,8 +237,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The type of the result that it takes from outside; `None` if it takes none, or any JSON value.
-    pub fn answers(&self) -> Option<AnswerType> {
+    /// JSON Schema of the result that it takes from outside; `None` if it takes none, or any JSON value.
+    pub fn answers(&self) -> Option<Json> {
         self.external.as_ref()?.answers(self.arguments.as_deref())
     }
 

@@ -33,5 +33,5 @@ pub use sample_call::Sample;
 pub(crate) use sample_call::spaced;
 pub use schema::Checked;
 pub use set::{Resolved, ToolSet, ToolSetError};
-pub use spec::{Approval, Effect, External, MoreApproval, ToolKind, ToolSpec};
+pub use spec::{Approval, Effect, MoreApproval, ToolKind, ToolSpec};
 pub(crate) use tool_view::ToolView;

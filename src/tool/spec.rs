@@ -1,10 +1,8 @@
 //! One tool as the model is shown it.
 
-use super::answer_type::AnswerType;
-use crate::reply::Value;
-use crate::ticket::is_false;
+use crate::ticket::{External, is_false};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,36 +76,6 @@ pub enum Approval {
 
 /// The tools whose calls need more approval than their specification says.
 pub type MoreApproval = BTreeMap<Arc<str>, Approval>;
-
-/// What is known of results that come from outside. It stands in the tool, and in each ticket.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct External {
-    /// The type of a result; any JSON value without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub returns: Option<AnswerType>,
-    /// Whether the call asks a question: its arguments `choices` and `several` say what the result may be.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub asks: bool,
-    /// Seconds from the opening of a ticket until it fails without a result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<f64>,
-}
-
-impl External {
-    /// The type of the result of a call with these final arguments; `None` if it may be any JSON value.
-    pub fn answers(&self, arguments: Option<&Value>) -> Option<AnswerType> {
-        if !self.asks {
-            return self.returns.clone();
-        }
-        let given = |name: &str| arguments?.as_object()?.get(name);
-        let one = match given("choices").map(Value::to_json).and_then(|json| serde_json::from_str::<Json>(&json).ok()) {
-            Some(Json::Array(choices)) if !choices.is_empty() => json!({"enum": choices}),
-            _ => json!({"type": "string"}),
-        };
-        let several = matches!(given("several"), Some(Value::Bool(true)));
-        Some(AnswerType::new(if several { json!({"type": "array", "items": one}) } else { one }))
-    }
-}
 
 /// One tool: its name, what it does and the schema of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,13 +18,16 @@ fn tool(name: &str, more: &str) -> ToolSpec {
 }
 
 /// A run that has not begun, of the protocol of this name, with `call`, `look` (readonly), `gated` (which needs
-/// approval), `outside`, `gated_outside` and `asks` (whose results come from outside) and all that starts other runs; `expert` is an agent that needs approval.
+/// approval), `outside`, `gated_outside` and `asks` (whose results come from outside) and all that starts other runs;
+/// `expert` is an agent that needs approval.
 pub(crate) fn machine(protocol: &str, limits: Limits) -> RunMachine {
     let mut tools = vec![tool("call", ""), tool("gated", r#", "needs_approval": true"#)];
     tools.push(tool("look", r#", "readonly": true"#));
     tools.push(tool("outside", r#", "external": {"returns": {"type": "integer"}, "timeout": 10.0}"#));
     tools.push(tool("gated_outside", r#", "needs_approval": true, "external": {}"#));
-    tools.push(tool("asks", r#", "external": {"asks": true}"#));
+    let asks = r#"{"name": "asks", "description": "", "external": {"asks": true}, "parameters": {"type": "object",
+        "properties": {"a": {}, "choices": {"type": "array"}, "several": {"type": "boolean"}}}}"#;
+    tools.push(serde_json::from_str(asks).unwrap());
     let protocol: Arc<dyn Protocol> = match protocol {
         "ticket" => Arc::new(Ticket::default()),
         "chatty" => {
