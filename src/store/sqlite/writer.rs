@@ -282,7 +282,7 @@ impl Writer {
             TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
             TicketChange::Completed { ticket, outcome, .. } => {
                 let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0, \
-                     awaits_result = awaits_result AND 0 \
+                     awaits_result = iif(awaits_result IS NULL, NULL, 0) \
                      WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
                 self.connection.prepare_cached(update)?.execute(params![
                     run,
