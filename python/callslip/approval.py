@@ -22,6 +22,7 @@ except ImportError:  # not on Windows
 
 from callslip._options import shown
 from callslip.errors import UsageError
+from callslip.tools import Fail
 
 if TYPE_CHECKING:
     from callslip.runs import Ticket
@@ -54,6 +55,9 @@ _QUESTION = "Approve? [y]es, [n]o, [e]dit the arguments, or a reason to deny: "
 _EDIT = "The arguments, as a JSON object in one line: "
 _ENDED = "nobody has decided: the input of the person has ended"
 
+_ANSWER = "Your answer, as text or JSON: "
+_NO_ANSWER = "nobody has answered: the input of the person has ended"
+
 _POLL = 0.2
 """Seconds between two looks at whether a decision is still wanted."""
 
@@ -67,8 +71,10 @@ class _Unwanted(Exception):  # noqa: N818  # a signal
     """Somebody else has decided, or the run is over."""
 
 
-def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
-    """Ask at the terminal whether a call may be made. An approver for `run(task, approve=…)`.
+def at_terminal(ticket: Ticket, problem: str | None = None) -> Any:
+    """Ask at the terminal: for `run(task, approve=at_terminal, answer=at_terminal)`.
+
+    For a call whose result comes from outside, it asks for the result, as text or JSON.
 
     It prints the whole call and asks for `y`, `n`, `e` and other arguments as JSON, or a reason to
     deny the call. If nobody sits at a terminal, the call is denied at once, and the model is told
@@ -86,9 +92,7 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
     with _one_at_a_time:
         screen = _screen()
         if screen is None:
-            return (
-                "nobody sits at a terminal to approve this call, so it cannot be made in this run"
-            )
+            return _unattended(ticket, "terminal")
 
         def write(text: str) -> None:
             screen.write(text)
@@ -106,8 +110,8 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
         return _ask(ticket, problem, write, read)
 
 
-def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
-    """Ask in a Jupyter notebook whether a call may be made. As `at_terminal`.
+def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
+    """Ask in a Jupyter notebook. As `at_terminal`.
 
     The question is below the cell. If there is no notebook, or its front end allows no input, as
     when a notebook is executed by a program, the call is denied at once.
@@ -123,9 +127,7 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> ApprovalDecision:
     with _one_at_a_time:
         kernel = _kernel()
         if kernel is None or not getattr(kernel, "_allow_stdin", True):
-            return (
-                "nobody sits at a notebook to approve this call, so it cannot be made in this run"
-            )
+            return _unattended(ticket, "notebook")
         return _ask(ticket, problem, sys.stdout.write, kernel.raw_input)
 
 
@@ -141,8 +143,10 @@ def _ask(
     problem: str | None,
     write: Callable[[str], object],
     read: Callable[[str], str],
-) -> ApprovalDecision:
+) -> Any:
     write(_described(ticket) if problem is None else f"{_printable(problem)}\n")
+    if ticket.awaiting == "result":
+        return _result(ticket, write, read)
     try:
         while True:
             answer = read(_QUESTION).strip()
@@ -164,6 +168,41 @@ def _ask(
         return False
 
 
+def _unattended(ticket: Ticket, place: str) -> str:
+    """Return the reason of a denial.
+
+    Raises:
+        Fail: The call is to be answered, and not approved.
+    """
+    if ticket.awaiting == "result":
+        raise Fail(f"nobody sits at a {place} to answer this")
+    return f"nobody sits at a {place} to approve this call, so it cannot be made in this run"
+
+
+def _result(ticket: Ticket, write: Callable[[str], object], read: Callable[[str], str]) -> Any:
+    """Ask for the result of a call.
+
+    Raises:
+        Fail: The input of the person has ended.
+    """
+    if ticket.answers is not None:
+        write(f"  The answer: {_printable(json.dumps(ticket.answers, ensure_ascii=False))}\n")
+    try:
+        text = _without_surrogates(read(_ANSWER).strip())
+    except EOFError:
+        write("\n")
+        raise Fail(_NO_ANSWER) from None
+    except _Unwanted:
+        write("\n(it is answered already, or the run is over)\n")
+        return None
+    if ticket.answers == {"type": "string"}:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
     """Return the arguments that a person has written; `None` if they are not an object."""
     try:
@@ -179,7 +218,8 @@ def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
 
 def _described(ticket: Ticket) -> str:
     """Return the whole call. Nothing that the model has written can hide a part of it."""
-    lines = ["", f"A call needs approval ({_printable(ticket.run_id)}, {ticket.id}):"]
+    needs = "an answer" if ticket.awaiting == "result" else "approval"
+    lines = ["", f"A call needs {needs} ({_printable(ticket.run_id)}, {ticket.id}):"]
     lines.append(f"  {ticket.call}")
     for name, value in (ticket.arguments or {}).items():
         text = json.dumps(value, ensure_ascii=False, indent=2)

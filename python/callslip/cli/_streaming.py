@@ -22,6 +22,7 @@ from callslip.events import (
 )
 from callslip.look._event_lines import event_line
 from callslip.runs import Run, Ticket
+from callslip.tools import Fail
 
 __all__ = ["print_answer"]
 
@@ -44,6 +45,9 @@ def print_answer(stream: SyncStream[Any]) -> None:
                 for ticket in stream.run.awaiting_approval:
                     screen.end_line()
                     _decide(stream.run, ticket)
+                for ticket in stream.run.awaiting_result:
+                    screen.end_line()
+                    _answer(stream.run, ticket)
     screen.finish(stream.result.value)
 
 
@@ -98,9 +102,9 @@ class _Screen:
 def _decide(run: Run[Any], ticket: Ticket) -> None:
     """Ask the person about a call. If nobody sits at a terminal, the call is denied."""
     problem: str | None = None
-    mark = approval.is_wanted.set(lambda: _is_awaited(run, ticket))
+    mark = approval.is_wanted.set(lambda: _is_in(run.awaiting_approval, ticket))
     try:
-        while _is_awaited(run, ticket):
+        while _is_in(run.awaiting_approval, ticket):
             decision = approval.at_terminal(ticket, problem)
             try:
                 if decision is True:
@@ -116,6 +120,22 @@ def _decide(run: Run[Any], ticket: Ticket) -> None:
         approval.is_wanted.reset(mark)
 
 
-def _is_awaited(run: Run[Any], ticket: Ticket) -> bool:
-    waiting = run.awaiting_approval
+def _answer(run: Run[Any], ticket: Ticket) -> None:
+    """Ask the person for a result. If nobody sits at a terminal, the call fails."""
+    problem: str | None = None
+    mark = approval.is_wanted.set(lambda: _is_in(run.awaiting_result, ticket))
+    try:
+        while _is_in(run.awaiting_result, ticket):
+            try:
+                run.answer(ticket, approval.at_terminal(ticket, problem))
+            except Fail as failure:
+                run.answer(ticket, error=failure.text_for_model())
+            except UsageError as error:
+                # Of a value of another type; or somebody else has answered.
+                problem = str(error)
+    finally:
+        approval.is_wanted.reset(mark)
+
+
+def _is_in(waiting: list[Ticket], ticket: Ticket) -> bool:
     return any((one.run_id, one.id) == (ticket.run_id, ticket.id) for one in waiting)

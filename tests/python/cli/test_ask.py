@@ -85,6 +85,31 @@ def test_a_person_sees_the_whole_arguments_and_decides(replies, ask, monkeypatch
     assert "amount" in asked[1][1]
 
 
+def test_nobody_answers_a_question_at_no_terminal(replies, ask, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO('"M"\n'))
+    replies(act("ask_user", question="Which size?"), finish("not known"))
+    shown = ask("Order.", "--tool", "callslip:ask_user")
+    assert shown.out == "not known\n"
+    assert "T1 error: Error calling tool 'ask_user': nobody sits at a terminal" in shown.err
+    assert sys.stdin.read() == '"M"\n'
+
+
+def test_a_person_answers_a_question_until_the_answer_fits(replies, ask, monkeypatch):
+    words = iter(["L\n", "M\n"])
+    screen = io.StringIO()
+    monkeypatch.setattr("callslip.approval._screen", lambda: screen)
+    monkeypatch.setattr("callslip.approval._drop_typed_ahead", lambda: None)
+    monkeypatch.setattr("callslip.approval._wait_for_line", lambda: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(words)))
+    replies(act("ask_user", question="Which?\x1b[2J", choices=["S", "M"]), finish("ordered"))
+    shown = ask("Order.", "--tool", "callslip:ask_user")
+    assert shown.out == "ordered\n"
+    assert "T1 ok: M" in shown.err
+    assert "A call needs an answer" in screen.getvalue()
+    assert "must be one of" in screen.getvalue()
+    assert "\x1b" not in screen.getvalue()
+
+
 def test_a_store_keeps_the_run(replies, ask, tmp_path, call):
     replies(finish("4"))
     path = tmp_path / "runs.sqlite"
