@@ -3,6 +3,7 @@
 
 use super::command::Setup;
 use super::snapshot::sha256;
+use crate::ticket::External;
 use crate::tool::{AnswerType, Approval, Effect, MoreApproval, ToolKind, ToolSet, ToolSpec, narrowed};
 use serde_json::Value as Json;
 
@@ -61,6 +62,7 @@ impl Comparison {
                 kind(kept.kind)
             ));
         }
+        found.extend(external_differences(kept.external.as_deref(), offered.external.as_deref()));
         if kept.effect != offered.effect {
             let (before, now) = (effect(kept.effect), effect(offered.effect));
             found.push(format!("has the effect '{now}' now, and '{before}' in the run: keep effect='{before}'"));
@@ -96,6 +98,24 @@ fn kind(kind: ToolKind) -> &'static str {
         ToolKind::Script => "for scripts",
         _ => "the runtime's own",
     }
+}
+
+/// What keeps the results of one tool from being answered as those of the other are. Each ticket has its own timeout.
+fn external_differences(kept: Option<&External>, offered: Option<&External>) -> Vec<String> {
+    let (kept, offered) = match (kept, offered) {
+        (Some(kept), Some(offered)) => (kept, offered),
+        (None, None) => return Vec::new(),
+        (None, Some(_)) => return vec!["is external now, and called in the run: give it another name".to_owned()],
+        (Some(_), None) => return vec!["is called now, and external in the run: give it another name".to_owned()],
+    };
+    if kept.asks != offered.asks {
+        let does = |external: &External| if external.asks { "asks" } else { "doesn't ask" };
+        let (now, before) = (does(offered), does(kept));
+        return vec![format!("{now} for one of its choices now, and {before} in the run: give it another name")];
+    }
+    let anything = Json::Bool(true);
+    let narrower = narrowed(kept.returns.as_ref().unwrap_or(&anything), offered.returns.as_ref().unwrap_or(&anything));
+    if narrower.is_empty() { Vec::new() } else { vec![format!("takes fewer results: {}", narrower.join(", "))] }
 }
 
 fn effect(effect: Effect) -> &'static str {
@@ -147,7 +167,7 @@ fn drop_message_options(options: &mut Json) {
 }
 
 fn tool_shape(tool: &ToolSpec) -> Json {
-    let words = format!(
+    let mut words = format!(
         "{:?} {:?} {:?} {} {} {}",
         tool.kind,
         tool.approval(),
@@ -156,6 +176,10 @@ fn tool_shape(tool: &ToolSpec) -> Json {
         tool.readonly,
         tool.repeatable
     );
+    if let Some(external) = &tool.external {
+        let results = external.returns.as_ref().map(Json::to_string).unwrap_or_default();
+        words += &format!(" external {} {results}", external.asks);
+    }
     serde_json::json!([tool.name, tool.parameters, words])
 }
 

@@ -1,4 +1,4 @@
-"""Runs in which nothing goes on until somebody outside decides."""
+"""Runs in which nothing goes on until somebody outside decides on a call or answers it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = ["Wait", "Waiting", "runs_below", "wait_of"]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A run has begun to wait: nothing goes on in it or below it until somebody decides.
+    """A run has begun to wait: nothing goes on in it or below it until somebody acts.
 
     An item of `Run.watch`, which is not logged.
 
     Attributes:
         run_id: The id of the run that is watched.
-        tickets: The tickets that await a decision, of this run and of its child runs.
+        tickets: The tickets that await approval or a result from outside, of this run and of its
+            child runs; see `Ticket.awaiting`.
     """
 
     run_id: str
@@ -34,7 +35,7 @@ class Wait(NamedTuple):
     """What a run waits for at one moment.
 
     Attributes:
-        tickets: The tickets that await a decision.
+        tickets: The tickets that await a decision or a result.
         runs: The run, and the runs below it that wait, with the number of events of each.
     """
 
@@ -44,7 +45,7 @@ class Wait(NamedTuple):
     @property
     def key(self) -> tuple[object, ...]:
         """The same for the same wait, however often it is looked at."""
-        tickets = frozenset((ticket.run_id, ticket.id) for ticket in self.tickets)
+        tickets = frozenset((ticket.run_id, ticket.id, ticket.awaiting) for ticket in self.tickets)
         # In another turn, the model was asked since.
         return tickets, *(run._core.turn for run, _ in self.runs)
 

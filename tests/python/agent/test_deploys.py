@@ -8,7 +8,17 @@ from typing import Annotated, Literal, TypedDict
 import pytest
 from pydantic import Field
 
-from callslip import Agent, Context, ScriptedModel, TicketStore, Tool, UsageError, replay, tool
+from callslip import (
+    Agent,
+    Context,
+    ScriptedModel,
+    TicketStore,
+    Tool,
+    UsageError,
+    ask_user,
+    replay,
+    tool,
+)
 from scripted import act, block, finish
 
 BASE = {
@@ -69,11 +79,11 @@ def ask_first(arguments, context):
 STEPS = [act("pay", amount=5, kind="b"), act("look", x=1), finish("done")]
 
 
-def begun(store, tools, *, steps=STEPS, until="ticket_opened", times=1, **options):
+def begun(store, tools, *, steps=STEPS, until="ticket_opened", times=1, answer=None, **options):
     """Return the id of a run whose process has ended after an event of this kind."""
     with TicketStore() as before:
         agent = Agent(ScriptedModel(steps), tools=tools, store=before, **options)
-        run = agent.run_sync("Pay.", approve=lambda ticket: True).run
+        run = agent.run_sync("Pay.", approve=lambda ticket: True, answer=answer).run
         lines = run.export().splitlines()
     paid.clear()
     ends = [at for at, line in enumerate(lines, 1) if f'"event":{{"{until}"' in line]
@@ -188,6 +198,10 @@ REFUSED = {
         [pay(), Agent(ScriptedModel([]), name="look").as_tool(name="look")],
         ["the tool 'look' is an agent now, and a function in the run: give it another name"],
     ),
+    "results from outside in its place": (
+        [pay(), tool(external=True)(look._function)],
+        ["the tool 'look' is external now, and called in the run: give it another name"],
+    ),
     "everything at once": (
         [
             pay(
@@ -226,6 +240,73 @@ def test_what_takes_less_is_refused_with_every_difference(store, tools, why):
     assert paid == []
     same = successor(store, [pay(), look])
     assert same.resume_sync(run_id, approve=lambda ticket: True).value == "done"
+
+
+def pick(returns=None, **options):
+    parameters = {"properties": {"title": {"type": "string"}}}
+    return Tool.from_schema(
+        None,
+        external=True,
+        name="pick",
+        description="Let the user pick.",
+        parameters=parameters,
+        returns=returns,
+        **options,
+    )
+
+
+COLOURS = {"enum": ["red", "blue"]}
+QUESTION = [act("ask_user", question="Which?", choices=["red"]), finish("done")]
+FROM_OUTSIDE = {
+    "the same": (pick(COLOURS), pick(COLOURS), None),
+    "any result": (pick(), pick(), None),
+    "a result more": (pick(COLOURS), pick({"enum": ["red", "blue", "green"]}), None),
+    "any result now": (pick(COLOURS), pick(), None),
+    "a timeout": (pick(COLOURS), pick(COLOURS, timeout=60), None),
+    "a question": (ask_user, ask_user, None),
+    "a result less": (
+        pick(COLOURS),
+        pick({"enum": ["red"]}),
+        "the tool 'pick' takes fewer results: ",
+    ),
+    "another type": (pick({"type": "integer"}), pick(COLOURS), "takes fewer results: "),
+    "a type for any result": (pick(), pick(COLOURS), "takes fewer results: "),
+    "a call": (
+        pick(),
+        Tool.from_schema(
+            lambda title="": "red",
+            name="pick",
+            description="Pick.",
+            parameters={"properties": {"title": {"type": "string"}}},
+        ),
+        "the tool 'pick' is called now, and external in the run: give it another name",
+    ),
+    "no question": (
+        ask_user,
+        tool(external=True, name="ask_user")(ask_user._function),
+        "doesn't ask for one of its choices now, and asks in the run",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kept", "offered", "why"), FROM_OUTSIDE.values(), ids=FROM_OUTSIDE)
+def test_results_from_outside_are_compared_as_calls_are(store, kept, offered, why):
+    steps = QUESTION if kept is ask_user else [act("pick", title="x"), finish("done")]
+    run_id = begun(store, [kept], steps=steps, answer=answer_of)
+    agent = successor(store, [offered], steps[1:])
+    if why is not None:
+        with pytest.raises(UsageError, match="can't be resumed by this agent: ") as caught:
+            agent.resume_sync(run_id)
+        assert why in str(caught.value)
+        agent = successor(store, [kept], steps[1:])
+    run = store.run(run_id)
+    assert [ticket.awaiting for ticket in run.tickets] == ["result"]
+    run.answer("T1", answer_of(run.tickets[0]))
+    assert agent.resume_sync(run_id).value == "done"
+
+
+def answer_of(ticket):
+    return 1 if ticket.answers == {"type": "integer"} else "red"
 
 
 def test_a_parameter_in_an_open_object_may_have_meant_something_else(store):

@@ -16,6 +16,16 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
+@tool(external=True)
+def pick(amount: int) -> str:
+    """Let the user pick."""
+
+
+@tool(external=True, needs_approval=True)
+def sign(amount: int) -> str:
+    """Let the user sign."""
+
+
 def said(*replies):
     """A model that says these in turn, in each run."""
     return lambda messages: replies[turn_of(messages)]
@@ -61,6 +71,13 @@ def approve_all(run):
     return decide
 
 
+def act_on(run, ticket):
+    if ticket.awaiting == "approval":
+        run.approve(ticket)
+    else:
+        run.answer(ticket, f"answered {ticket.arguments['amount']}")
+
+
 def test_a_run_waits_where_nothing_goes_on(store):
     async def main():
         agent = Agent(said(act("pay", amount=1), finish()), tools=[pay], store=store)
@@ -83,6 +100,68 @@ def test_a_run_waits_where_nothing_goes_on(store):
     assert kinds[-1] == "ticket_opened"
     assert items[at].tickets[0].awaiting_approval
     assert [item for item in items if isinstance(item, Event)] == run.log
+
+
+@pytest.mark.parametrize("read", ["run", "store"])
+@pytest.mark.parametrize("names", [["pick"], ["sign"], ["pick", "pay"], ["sign", "pick", "pay"]])
+def test_a_run_waits_for_results_from_outside(names, read, store):
+    if read == "store" and store is None:
+        pytest.skip("only the run itself has what is in memory")
+    calls = [(f"c{at}", name, {"amount": at}) for at, name in enumerate(names)]
+    replies = [block(*calls), "done"]
+
+    async def main():
+        model, tools = said(*replies), [pick, sign, pay]
+        agent = Agent(model, protocol="chatty", tools=tools, store=store)
+        run = agent.start("go")
+        seen = []
+
+        def decide(waiting):
+            there = run if read == "run" else store.run(run.id)
+            seen.append([(ticket.tool, ticket.awaiting) for ticket in waiting.tickets])
+            assert ids(there.waiting) == ids(waiting.tickets)
+            assert ids(there.awaiting_result) == [
+                (run.id, ticket.id) for ticket in waiting.tickets if ticket.awaiting == "result"
+            ]
+            act_on(there, waiting.tickets[0])
+
+        await watched(run, decide)
+        assert (run.waiting, run.awaiting_result) == (None, [])
+        return (await run).tickets, seen
+
+    tickets, seen = asyncio.run(main())
+    wanted, left = [], [(name, "result" if name == "pick" else "approval") for name in names]
+    while left:
+        wanted.append(list(left))
+        name, awaiting = left.pop(0)
+        if name == "sign" and awaiting == "approval":
+            left.insert(0, (name, "result"))
+    assert seen == wanted
+    assert [ticket.result for ticket in tickets] == [
+        f"paid {at}" if name == "pay" else f"answered {at}" for at, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("name", ["pick", "sign"])
+def test_a_run_waits_for_the_result_of_a_call_below_it(name, store):
+    async def main():
+        helper = Agent(said(act(name, amount=1), finish("7")), tools=[pick, sign], store=store)
+        boss = said(act("ask", task="x"), finish("8"))
+        agent = Agent(boss, tools=[helper.as_tool(name="ask")], store=store)
+        run = agent.start("go")
+        seen = []
+
+        def decide(waiting):
+            (ticket,) = waiting.tickets
+            seen.append((ids(run.waiting), ticket.awaiting))
+            act_on(run, ticket)
+
+        await watched(run, decide)
+        return (await run).value, run.id, seen
+
+    value, run_id, seen = asyncio.run(main())
+    waits = {"pick": ["result"], "sign": ["approval", "result"]}[name]
+    assert (value, seen) == ("8", [([(f"{run_id}.T1", "T1")], wait) for wait in waits])
 
 
 def test_the_sync_driver_waits_alike(store):
