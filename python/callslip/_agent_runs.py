@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
@@ -163,12 +163,10 @@ class AgentRuns(Generic[AnswerT]):
             start_task(found)
         return found.run
 
-    def _reachable(self, run_id: str, opened: Callable[[], RunSession]) -> Callable[[], RunSession]:
-        def reachable() -> RunSession:
-            store = self._agent._in_effect()._required_store()
-            return open_reachable(store, run_id, opened)
-
-        return reachable
+    def _resumed(self, run_id: str, deps: object, askers: Askers) -> RunSession:
+        store = self._agent._in_effect()._required_store()
+        opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
+        return open_reachable(store, run_id, opened)
 
     @overload
     def stream(
@@ -324,9 +322,8 @@ class AgentRuns(Generic[AnswerT]):
             ProtocolError: As for `run`, and so are the other exceptions.
         """
         check_loop()
-        askers = Askers.of(approve, answer)
-        opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
-        return await drive_async(await open_in_thread(self._reachable(run_id, opened)))
+        opened = partial(self._resumed, run_id, deps, Askers.of(approve, answer))
+        return await drive_async(await open_in_thread(opened))
 
     def resume_sync(
         self,
@@ -342,9 +339,7 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: It was called inside a tool; or as for `resume`.
         """
         not_in_a_tool("resume_sync", "resume")
-        askers = Askers.of(approve, answer)
-        opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
-        return drive_sync(self._reachable(run_id, opened)())
+        return drive_sync(self._resumed(run_id, deps, Askers.of(approve, answer)))
 
     async def hand_over(
         self,

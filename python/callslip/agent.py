@@ -288,8 +288,7 @@ class Agent(AgentRuns[AnswerT]):
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
             RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The log could not be written down. The run can be resumed from the part
-                that was.
+            StoreError: The log could not be written down. The run can be resumed from what was.
         """
         from callslip._runtime.driver import drive
 
