@@ -161,23 +161,6 @@ impl RunMachine {
         self
     }
 
-    /// Gives a run that has not begun its owner, and the key of its caller.
-    #[must_use]
-    pub fn owned(mut self, owner: Option<&str>, key: Option<&str>) -> Self {
-        (self.start.owner, self.start.key) = (owner.map(Arc::from), key.map(Arc::from));
-        self
-    }
-
-    /// Whether this is what the user asks for in it. The parts of a run that another process is to begin are not known.
-    pub fn has_task(&self, text: &str, parts: &[Part]) -> bool {
-        if self.state.messages.is_empty() {
-            return *self.start.task == *text;
-        }
-        let count = self.start.messages.iter().map(|message| message.parts.len()).sum();
-        let (text, parts) = user_parts(text, parts, count);
-        *self.start.task == *text && self.start.parts == parts
-    }
-
     /// Gives a run that has not begun instructions of its own, and the prompt that has them.
     pub fn instruct(&mut self, instructions: &str, prompt: &str) {
         if self.state.messages.is_empty() {
@@ -206,13 +189,6 @@ impl RunMachine {
     /// Names the model that is asked from now on.
     pub fn use_model(&mut self, model: ModelName) {
         self.model = model;
-    }
-
-    /// Gives a run that has not begun the owner of the run above it.
-    pub fn inherit(&mut self, above: &Self) {
-        if self.state.messages.is_empty() {
-            self.start.owner.clone_from(&above.start.owner);
-        }
     }
 
     /// Places the run below others: how many they are, and the account that it draws from.
@@ -493,7 +469,7 @@ impl RunMachine {
 }
 
 /// Places the parts of a message of the user, after this many that there were before.
-fn user_parts(text: &str, parts: &[Part], before: usize) -> (String, Vec<Part>) {
+pub(super) fn user_parts(text: &str, parts: &[Part], before: usize) -> (String, Vec<Part>) {
     part::place(text, parts, TextForm::Plain, |position| format!("U{}", before + position + 1))
 }
 

@@ -3,6 +3,8 @@
 
 use super::command::Setup;
 use super::event::Start;
+use super::machine::{RunMachine, user_parts};
+use crate::part::Part;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -55,6 +57,32 @@ impl Start {
             own.instructions = Some(Arc::clone(&instructions.text));
         }
         Arc::new(own)
+    }
+}
+
+impl RunMachine {
+    /// Gives a run that has not begun its owner, and the key of its caller.
+    #[must_use]
+    pub fn owned(mut self, owner: Option<&str>, key: Option<&str>) -> Self {
+        (self.start.owner, self.start.key) = (owner.map(Arc::from), key.map(Arc::from));
+        self
+    }
+
+    /// Whether this is what the user asks for in it. The parts of a run that another process is to begin are not known.
+    pub fn has_task(&self, text: &str, parts: &[Part]) -> bool {
+        if self.state.messages.is_empty() {
+            return *self.start.task == *text;
+        }
+        let count = self.start.messages.iter().map(|message| message.parts.len()).sum();
+        let (text, parts) = user_parts(text, parts, count);
+        *self.start.task == *text && self.start.parts == parts
+    }
+
+    /// Gives a run that has not begun the owner of the run above it.
+    pub fn inherit(&mut self, above: &Self) {
+        if self.state.messages.is_empty() {
+            self.start.owner.clone_from(&above.start.owner);
+        }
     }
 }
 
