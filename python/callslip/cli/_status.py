@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,15 +116,13 @@ def _owner(path: Path) -> str | None:
 
 def _is_free(file: TextIO) -> bool:
     """Whether no process holds the lock of an open file, as far as the system tells."""
-    try:
-        fcntl = _lazy.fcntl
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _lazy.fcntl.flock(file, _lazy.fcntl.LOCK_SH | _lazy.fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    fcntl.flock(file, fcntl.LOCK_UN)
+    _lazy.fcntl.flock(file, _lazy.fcntl.LOCK_UN)
     return True
 
 
