@@ -167,8 +167,12 @@ fn drop_message_options(options: &mut Json) {
 }
 
 fn tool_shape(tool: &ToolSpec) -> Json {
-    let mut words = format!(
-        "{:?} {:?} {:?} {} {} {}",
+    let external = tool.external.as_ref().map_or_else(String::new, |external| {
+        let results = external.returns.as_ref().map(Json::to_string).unwrap_or_default();
+        format!(" external {} {results}", external.asks)
+    });
+    let words = format!(
+        "{:?} {:?} {:?} {} {} {}{external}",
         tool.kind,
         tool.approval(),
         tool.effect,
@@ -176,10 +180,6 @@ fn tool_shape(tool: &ToolSpec) -> Json {
         tool.readonly,
         tool.repeatable
     );
-    if let Some(external) = &tool.external {
-        let results = external.returns.as_ref().map(Json::to_string).unwrap_or_default();
-        words += &format!(" external {} {results}", external.asks);
-    }
     serde_json::json!([tool.name, tool.parameters, words])
 }
 

@@ -28,11 +28,7 @@ impl RunState {
                 self.on_model_asked(*turn, protocol);
             }
             Event::ModelReplied { text, usage, .. } => {
-                self.phase = Phase::Idle;
-                self.midway = true;
-                // Some model services refuse an assistant message without text.
-                let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
-                self.messages.push(Message::new(Role::Assistant, content));
+                self.on_model_replied(text);
                 self.add_usage(usage.as_deref());
             }
             Event::ModelAttemptFailed(attempt) => self.add_usage(attempt.usage.as_deref()),
@@ -81,6 +77,14 @@ impl RunState {
             }
         }
         self.last_at = at;
+    }
+
+    fn on_model_replied(&mut self, text: &Arc<str>) {
+        self.phase = Phase::Idle;
+        self.midway = true;
+        // Some model services refuse an assistant message without text.
+        let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
+        self.messages.push(Message::new(Role::Assistant, content));
     }
 
     fn add_usage(&mut self, usage: Option<&Usage>) {
@@ -206,7 +210,6 @@ impl RunState {
             ticket,
             kind,
             turn,
-            call,
             call_id,
             description,
             tool,
@@ -248,6 +251,11 @@ impl RunState {
         if let Some(call_id) = call_id {
             self.call_ids.insert(call_id.clone(), *ticket);
         }
+        self.on_call_opened(opened);
+    }
+
+    fn on_call_opened(&mut self, opened: &Opened) {
+        let Opened { ticket, call, tool, arguments, needs, detached, checks_approval, .. } = opened;
         let key = needs.is_empty().then(|| repetition::key(tool, arguments));
         let open = OpenCall {
             tool: Arc::clone(tool),
