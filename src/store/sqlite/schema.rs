@@ -123,7 +123,7 @@ mod tests {
                 ("DROP VIEW runs", "it has no view runs"),
                 ("DROP VIEW runs; CREATE VIEW Runs AS SELECT 1 AS run_id", "its runs is not the view of a store"),
                 ("DROP TABLE blob; CREATE TABLE blob (key, hash, data)", "its blob is not the table of a store"),
-                ("ALTER TABLE run ADD COLUMN label", "its run is not the table of a store"),
+                ("ALTER TABLE run ADD COLUMN label TEXT", "its run is not the table of a store"),
             ] {
                 connection.execute_batch(&format!("SAVEPOINT before; {other}")).unwrap();
                 assert_eq!(foreign(version, &objects(&connection).unwrap()).unwrap().as_deref(), Some(told));
