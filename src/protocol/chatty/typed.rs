@@ -138,7 +138,7 @@ impl Decoder for TypedDecoder {
                     reply.narration = before.narration;
                     apart(&reply.raw, &moved).map(|()| moved)
                 }
-                Err(violation) => Err(Box::new(violation)),
+                Err(fault) => Err(second_move(&reply.raw, fault)),
             },
         };
         let outcome = fault.map_or(outcome, Err);
@@ -232,6 +232,14 @@ fn meant(raw: &str, before: Vec<Span>, moved: &Move, options: &ReadOptions) -> R
     let start = before.last().map_or(0, |piece| piece.end);
     let notes = RepairNotes::new(options.repairs);
     Around::new(raw, Span::new(start, raw.len()), before, Vec::new()).check(&[], moved, &notes, None)
+}
+
+/// An answer behind calls is a second move of this protocol, whatever else their surroundings mean.
+fn second_move(raw: &str, fault: Violation) -> BoxedViolation {
+    match raw.rfind(START).filter(|_| fault.code == Code::QuotedMove) {
+        Some(start) if start > 0 => violations::several(Span::at(0), Span::new(start, start + START.len()), END),
+        _ => Box::new(fault),
+    }
 }
 
 /// Whether nothing but calls stands in a reply with calls.
