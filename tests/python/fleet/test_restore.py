@@ -138,7 +138,7 @@ def test_it_works_in_a_server_without_the_roles(fresh, move, go_on, capsys):
     restored = move()
     assert roles_of(fresh) == []
     assert main(["migrate", restored]) == 0
-    told = "the database had version 3, and has version 3 of the tables\n"
+    told = "the database had version 4, and has version 4 of the tables\n"
     assert capsys.readouterr() == (told, "")
     assert roles_of(fresh) == ROLES
     go_on(restored)
@@ -148,7 +148,7 @@ def test_it_works_in_a_server_that_has_the_roles(fresh, move, go_on):
     fresh.new_database()
     assert roles_of(fresh) == ROLES
     restored = move()
-    assert migrate(restored) == (3, 3)
+    assert migrate(restored) == (4, 4)
     go_on(restored)
 
 
@@ -167,7 +167,7 @@ def test_a_user_who_may_not_create_roles_reads_which_are_missing(fresh, present,
     create = [f"CREATE ROLE {role} NOLOGIN;" for role in missing]
     assert " ".join(create) in said.err
     with caplog.at_level(logging.WARNING, "callslip.fleet"):
-        assert migrate(url) == (3, 3)
+        assert migrate(url) == (4, 4)
     assert " ".join(create) in caplog.text
     for role in present:
         # What is there has its rights already.

@@ -248,10 +248,14 @@ async def test_lanes_of_the_earlier_version_become_those_of_this_one(web, databa
             "FROM callslip.run WHERE run.msg = q.msg_id"
         )
         connection.execute(
+            "DROP VIEW callslip.runs, callslip.tickets; "
+            "ALTER TABLE callslip.run DROP COLUMN owner, ADD UNIQUE (submit_key); "
+            "DROP INDEX IF EXISTS callslip.run_submit_key; "
+            "ALTER TABLE callslip.ticket DROP COLUMN awaits_result, DROP COLUMN external; "
             "DROP TABLE callslip.tenant; DROP INDEX pgmq.q_callslip_default_lane; "
             "ALTER TABLE callslip.worker DROP COLUMN refuses; UPDATE callslip.meta SET version = 2"
         )
-    assert migrate(database) == (2, 3)
+    assert migrate(database) == (2, 4)
     lanes = {row["id"]: row["lane"] for row in web.query("SELECT id, lane FROM callslip.run")}
     # Of version 1 nothing is left but the lanes themselves.
     expected = {"acme": "/2/acme", "zeta": "/2/zeta", "free": "//free", None: ""}
