@@ -19,13 +19,11 @@ from callslip.runs._conversation import run_lock
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.agent import Agent
-    from callslip.store import TicketStore
 
 __all__ = [
     "begin_on_loop",
     "begin_sync",
     "check_same_task",
-    "present_run",
     "result_for",
     "wait_sync",
 ]
@@ -98,7 +96,7 @@ def _begin(
     # Whoever comes second finds a run with a driver.
     with run_lock(store, f"{known.owner!r} {worker.name!r} {known.key!r}"):
         while True:
-            present = present_run(store, known, worker.name)
+            present = store.run(key=known.key, owner=known.owner, agent=worker.name)
             if present is not None:
                 break
             try:
@@ -110,16 +108,6 @@ def _begin(
             return session
     check_same_task(present, said, known)
     return present
-
-
-def present_run(store: TicketStore, known: Known, agent: str) -> Run | None:
-    """Return the run that has a key; `None` if there is none.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    assert known.key is not None
-    return store.run(key=known.key, owner=known.owner, agent=agent)
 
 
 def check_same_task(run: Run, said: Said, known: Known) -> None:

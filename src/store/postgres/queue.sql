@@ -206,20 +206,6 @@ BEGIN
     END IF;
 END $$;
 
--- A run of a shape that this worker can't drive stays in its queue: the worker takes none of that shape any more, and
--- others need not wait.
-CREATE OR REPLACE FUNCTION callslip.leave(mine text, my_epoch bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    found_run callslip.run;
-BEGIN
-    UPDATE callslip.run SET epoch = nextval('callslip.epoch'), claims = greatest(claims - 1, 0)
-        WHERE id = mine AND epoch = my_epoch AND msg IS NOT NULL AND NOT is_later RETURNING * INTO found_run;
-    IF FOUND THEN
-        PERFORM pgmq.set_vt('callslip_' || found_run.queue, found_run.msg, clock_timestamp());
-        PERFORM pg_notify('callslip_queue', found_run.queue);
-    END IF;
-END $$;
-
 -- Whether a message is held by a driver, until its lease ends.
 CREATE OR REPLACE FUNCTION callslip.is_leased(queue text, msg bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
