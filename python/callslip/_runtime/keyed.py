@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from callslip.runs._conversation import run_lock
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.agent import Agent
+    from callslip.store import TicketStore
 
 __all__ = [
     "begin_on_loop",
@@ -26,8 +28,11 @@ __all__ = [
     "check_same_task",
     "result_for",
     "wait_sync",
+    "written_run",
 ]
 
+# Seconds. Whoever takes a key writes the beginning of its run at once.
+_WRITTEN_WITHIN = 2.0
 _MARKED = re.compile(re.escape(_core.Part.MARK) + "[0-9a-f]{32}")
 
 
@@ -47,7 +52,7 @@ def begin_on_loop(
 
     Raises:
         UsageError: The agent has no store, or as `opened` raises it.
-        KeyTaken: The run with this key has another task.
+        KeyTaken: The run with this key has another task, or nothing of it is written yet.
         StoreError: The store cannot be read or written.
     """
 
@@ -85,7 +90,6 @@ def _begin(
 ) -> RunSession | Run:
     if enclosing_session() is not None:
         check_root(known)
-    assert known.key is not None
     worker = agent._in_effect()
     if worker.store is None:
         raise UsageError(
@@ -96,7 +100,7 @@ def _begin(
     # Whoever comes second finds a run with a driver.
     with run_lock(store, f"{known.owner!r} {worker.name!r} {known.key!r}"):
         while True:
-            present = store.run(key=known.key, owner=known.owner, agent=worker.name)
+            present = written_run(store, known, worker.name)
             if present is not None:
                 break
             try:
@@ -108,6 +112,31 @@ def _begin(
             return session
     check_same_task(present, said, known)
     return present
+
+
+def written_run(store: TicketStore, known: Known, agent: str) -> Run | None:
+    """Return the run with a key of an owner and an agent; `None` if there is none.
+
+    A run that another process is just beginning is waited for: its task says whether it is the
+    same one. If that process ends before it has written anything, the key is free.
+
+    Raises:
+        KeyTaken: Nothing of the run was written in 2 s.
+        StoreError: The store cannot be read.
+    """
+    assert (key := known.key) is not None
+    end = time.monotonic() + _WRITTEN_WITHIN
+    while True:
+        run = store.run(key=key, owner=known.owner, agent=agent)
+        if run is None or run.task or run._core.event_count:
+            return run
+        if time.monotonic() > end:
+            raise _taken(
+                run,
+                f"run {run.id} has the key {known.key!r}, and the process that began it has "
+                "written nothing of it yet: call this again in a few seconds",
+            )
+        time.sleep(0.01)
 
 
 def check_same_task(run: Run, said: Said, known: Known) -> None:
@@ -122,12 +151,17 @@ def check_same_task(run: Run, said: Said, known: Known) -> None:
         # Its images and files stand in the log, once it has begun.
         is_same = _MARKED.sub("", run.task) == _MARKED.sub("", said.text)
     if not is_same:
-        error = KeyTaken(
+        raise _taken(
+            run,
             f"run {run.id} has the key {known.key!r}, and another task: use another key for "
-            "another task, or pass the task that the run has"
+            "another task, or pass the task that the run has",
         )
-        error.run = run
-        raise error
+
+
+def _taken(run: Run, message: str) -> KeyTaken:
+    error = KeyTaken(message)
+    error.run = run
+    return error
 
 
 def result_for(agent: Agent[Any], run: Run) -> RunResult[Any]:

@@ -22,7 +22,7 @@ from callslip._options import (
     check_whole,
     checked_texts,
 )
-from callslip._runtime.keyed import check_same_task
+from callslip._runtime.keyed import check_same_task, written_run
 from callslip._runtime.known import Known
 from callslip._runtime.opening import take_in_thread
 from callslip._runtime.place import Place
@@ -204,7 +204,11 @@ class Fleet:
                 "more workers"
             )
         if submitted != run_id:
-            check_same_task(self.store.run(submitted), said, known)
+            present = written_run(self.store, known, row["agent"])
+            if present is None:
+                # Whoever had the key has ended before the run began.
+                return self._submit(said, known, run_id, **row)
+            check_same_task(present, said, known)
         return submitted
 
     def _delay(self, at: datetime | float | None) -> float:

@@ -56,10 +56,13 @@ async def test_runs_of_the_new_version_are_left_to_it(web, database):
     run_id = await begun(web, database)
     web.run(run_id).approve("T1")
     async with working(database, new_agent(), new=False):
-        # It learns that from the first one of them, which it leaves in its queue at once.
-        await until(lambda: touched(database) == [1], "it was read once")
+        # It learns that from the first one of them, which it leaves in its queue at once. A claim
+        # that was on its way by then may read it once more.
+        await until(lambda: touched(database)[0], "it was read")
+        await asyncio.sleep(0.5)
+        assert (before := touched(database)) in ([1], [2])
         await asyncio.sleep(1.5)
-        assert touched(database) == [1]
+        assert touched(database) == before
         (claims,) = web.query("SELECT claims FROM callslip.run")
     assert claims == {"claims": 0}
     async with working(database, old_agent(), new=False):

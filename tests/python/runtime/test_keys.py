@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from callslip import Agent, Image, TicketStore, _core, tool
+from callslip._runtime import keyed
 from callslip.errors import KeyTaken, RunCancelled, StoreError, UsageError
 from callslip.fleet import Fleet
 from pictures import png
@@ -391,17 +392,54 @@ def test_a_tenant_gets_no_run_of_another(database):
     asyncio.run(work())
 
 
-def test_a_key_whose_process_ended_before_anything_was_written_is_free(database):
-    with TicketStore(database) as store:
-        store._shared.set_lease(1)
-        native = store._native
-        setup = agent_of(store)._setup.native
-        begun = _core.Run(setup, run_id="a" * 16, agent="clerk", key="k", store=native)
+def taken(store):
+    """Take the key of a run as another process does that has written nothing of the run yet."""
+    setup = agent_of(store)._setup.native
+    return _core.Run(setup, run_id="a" * 16, agent="clerk", key="k", store=store._native)
+
+
+def asked_with_the_key(database, how, task):
+    with TicketStore(database) as other:
+        if how == "submit":
+            return asyncio.run(Fleet(other).submit("clerk", task, key="k"))
+        return run(agent_of(other), how, task, key="k")
+
+
+@pytest.mark.parametrize("how", [*WAYS, "submit"])
+def test_who_comes_while_a_run_begins_waits_for_what_is_written(database, how):
+    with TicketStore(database) as store, ThreadPoolExecutor(1) as threads:
+        begun = taken(store)
         with TicketStore(database) as other, pytest.raises(KeyTaken):
-            _core.Run(setup, run_id="b" * 16, agent="clerk", key="k", store=other._native)
+            taken(other)
+        asked = threads.submit(asked_with_the_key, database, how, "Pay 8.")
+        with pytest.raises(TimeoutError):
+            asked.result(0.1)
+        begun.start("Pay 7.", 1.0)
+        with pytest.raises(KeyTaken, match="another task") as caught:
+            asked.result(60)
+        assert caught.value.run.id == "a" * 16
+
+
+@pytest.mark.parametrize("how", [*WAYS, "submit"])
+def test_a_key_whose_process_ended_before_anything_was_written_is_free(database, how):
+    with TicketStore(database) as store, ThreadPoolExecutor(1) as threads:
+        begun = taken(store)
+        asked = threads.submit(asked_with_the_key, database, how, "Pay 7.")
+        with pytest.raises(TimeoutError):
+            asked.result(0.1)
         begun.release()
         del begun
-        with TicketStore(database) as other:
-            assert run(agent_of(other), "run", "Pay 7.", key="k")
+        assert asked.result(60) != "a" * 16
         with pytest.raises(StoreError):
             store.run("a" * 16)
+
+
+def test_a_key_of_which_nothing_gets_written_says_to_ask_again(database, monkeypatch):
+    monkeypatch.setattr(keyed, "_WRITTEN_WITHIN", 0.0)
+    with TicketStore(database) as store:
+        begun = taken(store)
+        for how in (*WAYS, "submit"):
+            with pytest.raises(KeyTaken, match="call this again") as caught:
+                asked_with_the_key(database, how, "Pay 7.")
+            assert caught.value.run.id == "a" * 16
+        begun.release()
