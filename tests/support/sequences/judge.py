@@ -145,7 +145,14 @@ class Judge:
                 continue
             top = self._runs[self._acts[tuple(line["of"])]["run"]]
             end = max(
-                (e.seq for e in top.log if e.kind == "run_finished" and e.seq <= line["seq"]),
+                (
+                    e.seq
+                    for e in top.log
+                    if e.kind == "run_finished"
+                    and e.seq <= line["seq"]
+                    # Else it ended between the acknowledgement and the reading.
+                    and not (self._is_shared and e.at > line["time_ack"])
+                ),
                 default=None,
             )
             if end is None:

@@ -181,10 +181,11 @@ class Players:
             self._ledger.write("fault", of=begun["id"], what=traceback.format_exc())
             return False
         # What the store has by now: later events follow the acknowledgement.
-        line = self._ledger.write("acknowledged", of=begun["id"])
+        line = self._ledger.write("acknowledged", of=begun["id"], time=time.time())
         if name == "cancel" and run_id is not None:
             seq = self._done(lambda: self._store.run(run_id).seq)
-            self._ledger.write("stands", of=begun["id"], at_ack=line["at"], seq=seq)
+            times = {"at_ack": line["at"], "time_ack": line["time"]}
+            self._ledger.write("stands", of=begun["id"], seq=seq, **times)
         return True
 
     def _done(self, read: Callable[[], Any]) -> Any:
