@@ -13,7 +13,7 @@ use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
 use crate::run::{Phase, write_log};
 use crate::store::Hold;
-use crate::ticket::TicketId;
+use crate::ticket::{Outcome, TicketId};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -155,6 +155,13 @@ impl PyRunView {
     /// Whether a call awaits a result from outside.
     fn awaits_result(&self, ticket: u32) -> CoreResult<bool> {
         Ok(self.lock()?.machine().awaits_result(TicketId(ticket)))
+    }
+
+    /// Whether a ticket has ended without a result: its run was cancelled, or did not wait for it.
+    fn has_given_up(&self, ticket: u32) -> CoreResult<bool> {
+        let run = self.lock()?;
+        let ticket = run.machine().state().tickets.get(TicketId(ticket));
+        Ok(ticket.and_then(|ticket| ticket.outcome.as_ref()).is_some_and(Outcome::is_cancelled))
     }
 
     /// Whether a ticket is open.

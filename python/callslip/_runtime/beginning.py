@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
-from weakref import ref
 
 if TYPE_CHECKING:
     from callslip._core import Command
+    from callslip._core import Run as Core
     from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.inbox import Inbox
     from callslip._runtime.place import Place
     from callslip._runtime.session import RunSession
     from callslip.parts import Content, Said
-    from callslip.runs import Run
 
 __all__ = ["Beginning", "FirstCommands"]
 
@@ -36,7 +35,8 @@ class Beginning:
             shared.
         continues_children: Whether child runs that began before are to be opened.
         only_reads: Whether the agent only reads the result of the run, which is of another one.
-        runs_above: The runs of this process above a child run, the nearest first.
+        runs_above: The runs of this process above a child run, the nearest first, each with the
+            number of its ticket for the one below.
     """
 
     __slots__ = (
@@ -60,8 +60,16 @@ class Beginning:
         self.place: Place | None = None
         self.continues_children: bool = False
         self.only_reads: bool = False
-        self.runs_above: tuple[ref[Run], ...] = ()
+        self.runs_above: tuple[tuple[Core, int], ...] = ()
 
-    def stand_below(self, above: RunSession) -> None:
-        """Remember the runs above a child run. Nothing is kept alive by that."""
-        self.runs_above = (ref(above.run), *above.beginning.runs_above)
+    def stand_below(self, above: RunSession, ticket: int) -> None:
+        """Remember the runs above a child run.
+
+        Their logs are kept until the child run is over, whoever else has let go of them: it has to
+        know how they ended.
+
+        Args:
+            above: The run that has started it.
+            ticket: The number of its ticket there.
+        """
+        self.runs_above = ((above.core, ticket), *above.beginning.runs_above)

@@ -97,7 +97,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if session.kept_while is not None:
         # A child run that its parent has given up ends; one whose parent is kept is kept with it.
         child.kept_while = lambda: session.is_kept and session.core.is_open(command.ticket)
-    child.beginning.stand_below(session)
+    child.beginning.stand_below(session, command.ticket)
     child.askers, child.beginning.inbox = session.askers, session.beginning.inbox
     if child.beginning.inbox is not None:
         child.beginning.place = place_below(session, command.tool, command.role)

@@ -124,7 +124,8 @@ def written_run(store: TicketStore, known: Known, agent: str) -> Run | None:
         KeyTaken: Nothing of the run was written in 2 s.
         StoreError: The store cannot be read.
     """
-    assert (key := known.key) is not None
+    key = known.key
+    assert key is not None
     end = time.monotonic() + _WRITTEN_WITHIN
     while True:
         run = store.run(key=key, owner=known.owner, agent=agent)

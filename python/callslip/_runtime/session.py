@@ -270,9 +270,8 @@ class RunSession:
         with self._end as end:
             if end.is_closed or not self.core.is_open(ticket):
                 return False
-        for known in self.beginning.runs_above:
-            above = known()
-            if above is not None and above.stop_reason == "cancelled":
+        for above, its_ticket in self.beginning.runs_above:
+            if above.has_given_up(its_ticket):
                 self.run.cancel()
                 return False
         return True

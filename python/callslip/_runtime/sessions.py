@@ -109,19 +109,18 @@ def new_session(
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    _stand_below(session, above)
+    if enclosing is not None:
+        _stand_below(session, *enclosing)
     _keep_askers(session, askers)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
 
-def _stand_below(session: RunSession, above: RunSession | None) -> None:
+def _stand_below(session: RunSession, above: RunSession, ticket: int) -> None:
     """Put a new run below the one that calls, whose watchers may want to know of it."""
-    if above is None:
-        return
     above.run._add_child(session.run)
-    session.beginning.stand_below(above)
+    session.beginning.stand_below(above, ticket)
     feed = above.run._feed
     asks = any(session.agent._waits_for)
     if feed is not None and (feed.wants_children or asks):

@@ -130,8 +130,8 @@ class RunRecord:
 
     def _has_usage_of(self, child: Run) -> bool:
         """Whether the usage of a child run is in the log: that of a task is, once it has ended."""
-        number = child.id.removeprefix(f"{self.id}.T")
-        return number.isdecimal() and not self._core.is_open(int(number))
+        above, _, number = child.id.rpartition(".T")
+        return above == self.id and not self._core.is_open(int(number))
 
     @property
     def turns(self) -> int:

@@ -15,6 +15,7 @@ from callslip import (
     replay,
     tool,
 )
+from callslip._runtime import sessions
 from scripted import (
     act,
     block,
@@ -76,6 +77,24 @@ def test_usage_is_summed_over_the_tree():
     assert (tokens_of(result.usage), tokens_of(result.total_usage)) == (30, 50)
     assert (result.usage.cost, result.total_usage.cost) == (1.5, 2.5)
     assert_replays(result.run)
+
+
+@pytest.mark.parametrize("child_id", ["7" * 16, "0" * 15 + "1", "e" * 16])
+def test_usage_of_a_run_that_a_tool_began_is_summed_whatever_its_id(monkeypatch, child_id):
+    inner = Agent(costly(lambda messages: finish("ok")), name="inner")
+
+    @tool
+    async def nested() -> str:
+        """Nested."""
+        monkeypatch.setattr(sessions, "new_run_id", lambda: child_id)
+        return str((await inner.run("part")).value)
+
+    outer = Agent(
+        costly(lambda messages: [act("nested"), finish("ok")][turn_of(messages)]), tools=[nested]
+    )
+    result = asyncio.run(outer.run("whole"))
+    assert [run.id for run in result.run.children] == [child_id]
+    assert (tokens_of(result.usage), tokens_of(result.total_usage)) == (20, 30)
 
 
 @pytest.mark.parametrize("limit", [{"tokens": 100}, {"cost": 5.0}])
