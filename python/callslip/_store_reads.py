@@ -16,7 +16,7 @@ from callslip._options import (
     check_text,
     check_whole,
 )
-from callslip.errors import UsageError
+from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
@@ -164,12 +164,20 @@ class StoreReads:
             StoreError: There is no run of this id, or it cannot be read.
         """
         if run_id is None:
-            run_id = self._run_with(key, owner, agent)
-            if run_id is None:
-                return None
-        elif key is not None or owner is not None:
+            while (known := self._run_with(key, owner, agent)) is not None:
+                try:
+                    return self._load(known)
+                except StoreError:
+                    # The process that had the key may just have ended, before it wrote anything.
+                    if known == self._run_with(key, owner, agent):
+                        raise
+            return None
+        if key is not None or owner is not None:
             raise UsageError("expected the id of a run, or its key: got both; pass one of them")
         check_run_id(run_id)
+        return self._load(run_id)
+
+    def _load(self, run_id: str) -> Run:
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self._store):
             return run
