@@ -8,6 +8,7 @@ mod characters;
 mod code;
 mod conditions;
 mod enclosure;
+mod introduction;
 mod keys;
 mod neighbours;
 mod openings;
@@ -23,6 +24,7 @@ use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
 use characters::Characters;
 pub(crate) use enclosure::{find as shown_by, has_other_tokens, strip_marks};
+pub(crate) use introduction::{bracket_of_words, has_words};
 pub(crate) use keys::{is_quote, member};
 pub(crate) use tools::judged;
 

@@ -1,6 +1,9 @@
 //! Sentences beside a move that say that it is not made, not yet, or only if somebody agrees.
 
+mod leading;
+
 use crate::reply::doubt::{is_deciding, is_mark, marks};
+use leading::{HANDLING, LATER, SAID, TEXTS, WAITING, leads_elsewhere};
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -25,9 +28,9 @@ const SHORT: usize = 10;
 const NEAR: usize = 4;
 
 /// Words for making a move.
-const DOING: [&str; 14] = [
-    "apply", "call", "do", "emit", "execute", "invoke", "issue", "make", "perform", "run", "send", "submit", "trigger",
-    "use",
+const DOING: [&str; 17] = [
+    "apply", "call", "do", "emit", "execute", "invoke", "issue", "make", "output", "perform", "reply", "run", "send",
+    "submit", "trigger", "use", "write",
 ];
 /// The same of one that was made.
 const DONE: [&str; 13] = [
@@ -73,11 +76,31 @@ const THE_MOVE: [&str; 10] =
 /// Words before a negation of what is not to be done.
 const MODALS: [&str; 11] = ["do", "does", "i", "must", "please", "shall", "should", "we", "will", "wo", "would"];
 /// The same of what was not done: said behind a move, or in it.
-const PAST: [&str; 12] = ["are", "be", "been", "being", "did", "had", "has", "have", "is", "s", "was", "were"];
+const PAST: [&str; 13] = ["am", "are", "be", "been", "being", "did", "had", "has", "have", "is", "s", "was", "were"];
 /// Words that a negation, or a form of "to be", may have behind it.
-const FILLERS: [&str; 17] = [
-    "a", "actually", "an", "as", "be", "been", "being", "ever", "for", "is", "meant", "now", "of", "really", "to",
-    "yet", "intended",
+const FILLERS: [&str; 22] = [
+    "a",
+    "able",
+    "actually",
+    "allowed",
+    "an",
+    "as",
+    "be",
+    "been",
+    "being",
+    "ever",
+    "for",
+    "going",
+    "intended",
+    "is",
+    "meant",
+    "now",
+    "of",
+    "permitted",
+    "really",
+    "supposed",
+    "to",
+    "yet",
 ];
 /// Words that say that something is no more than an example.
 const MERELY: [&str; 5] = ["just", "merely", "only", "purely", "simply"];
@@ -107,22 +130,28 @@ const CONSENT: [&str; 9] = ["agree", "allow", "approv", "authori", "confirm", "c
 const OK: [&str; 4] = ["ahead", "ok", "okay", "yes"];
 /// Words that need a consent that isn't there, and what they need.
 const NEEDING: [&str; 9] = ["await", "awaiting", "need", "needs", "pending", "require", "requires", "wait", "waiting"];
-const NEEDED: [&str; 7] =
-    ["approval", "authorisation", "authorization", "confirmation", "consent", "permission", "signoff"];
+const NEEDED: [&str; 8] =
+    ["approval", "authorisation", "authorization", "confirmation", "consent", "permission", "review", "signoff"];
+/// Words of what is wrong.
+const WRONG: [&str; 5] = ["incorrect", "invalid", "mistake", "mistaken", "wrong"];
 /// Words of a model that tells what it does.
 pub(super) const NARRATION: [&str; 8] = ["i", "let", "lets", "me", "my", "us", "we", "our"];
 /// What takes back a move that was just written.
-const CANCELLED: [&str; 12] = [
+const CANCELLED: [&str; 16] = [
     "actually do not",
     "actually no",
     "actually wait",
+    "ask first",
     "just kidding",
     "never mind",
     "nevermind",
+    "no",
     "no wait",
     "not so fast",
     "on second thought",
     "oops",
+    "stop",
+    "wait",
     "wait do not",
     "wait no",
 ];
@@ -135,6 +164,9 @@ pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
     let text = text.trim();
     let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
     let text = text.get(..end).unwrap_or(text);
+    if beside == Beside::Behind && asks(text) {
+        return true;
+    }
     if !may_take_back(text) {
         return false;
     }
@@ -148,9 +180,15 @@ pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
 /// Words without one of which no sentence takes a move back; `t` is what is left of "don't".
 static SIGNALS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let first = CANCELLED.iter().filter_map(|phrase| phrase.split(' ').next());
-    let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).copied();
+    let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).chain(&WRONG);
+    let said = SAID.iter().chain(&TEXTS).chain(&HANDLING).chain(&LATER).chain(&WAITING);
+    let lists = lists.chain(said).copied();
     let marks = marks().chain(["anti", "g", "hold", "instance"]);
-    lists.chain(first).chain(marks).chain(["as", "dont", "instead", "never", "t"]).collect()
+    lists
+        .chain(first)
+        .chain(marks)
+        .chain(["as", "could", "dont", "instead", "like", "might", "never", "not", "please", "t", "would"])
+        .collect()
 });
 /// Bytes of the longest signal.
 const SIGNAL: usize = 16;
@@ -196,6 +234,36 @@ pub(crate) fn without_label(sentence: &str) -> &str {
     if words && rest.contains(char::is_alphanumeric) { rest } else { sentence }
 }
 
+/// `Should I proceed?`, `Is that right?`: whoever has to answer has not done so.
+fn asks(text: &str) -> bool {
+    text.contains(['?', '？']) && sentences(text).any(asks_whether)
+}
+
+/// Whether a sentence asks whether the move is right.
+fn asks_whether(sentence: &str) -> bool {
+    let marks = |c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | ')' | '`');
+    if !sentence.trim_end_matches(marks).ends_with(['?', '？']) {
+        return false;
+    }
+    let small = sentence.to_lowercase();
+    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let pairs = || words.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
+    let allowed = pairs().any(|pair| matches!(pair, ["should" | "shall" | "may" | "can" | "could", "i" | "we"]));
+    let agreed =
+        pairs().any(|[you, does]| you == "you" && (matches!(does, "want" | "sure" | "mind") || is_consent(does)));
+    let right = words.iter().take(SHORT).any(is_pronoun)
+        && words.iter().any(|word| matches!(*word, "ok" | "okay" | "right" | "correct" | "fine" | "alright"));
+    let short = words.len() <= 2
+        && words
+            .iter()
+            .any(|word| matches!(*word, "proceed" | "continue" | "ok" | "okay" | "right") || is_consent(word));
+    allowed || agreed || right || short
+}
+
+fn is_consent(word: &str) -> bool {
+    CONSENT.iter().any(|stem| word.starts_with(stem))
+}
+
 fn takes_back(sentence: &str, beside: Beside) -> bool {
     let sentence = without_label(sentence);
     let small = sentence.to_lowercase().replace("n't", " not").replace("n’t", " not").replace("dont ", "do not ");
@@ -218,8 +286,37 @@ fn takes_back(sentence: &str, beside: Beside) -> bool {
     if is_mark(&said) && (beside != Beside::Remark || words.len() > 1 || is_deciding(&said)) {
         return true;
     }
-    beside != Beside::Before && cancels(first, &words)
-        || !narrates && (clauses.iter().any(denied) || needs_consent(&words))
+    let leads = beside == Beside::Before && sentence.ends_with([':', '：', ')']);
+    beside != Beside::Before
+        && (cancels(first, &words) || beside == Beside::Behind && (is_wrong(&words) || only_if(&words)))
+        || !narrates && (clauses.iter().any(denied) || needs_consent(&words) || asks_for_consent(&words))
+        || leads && !narrates && leads_elsewhere(&words)
+}
+
+/// `that amount is wrong`, `this is not right`.
+fn is_wrong(words: &[&str]) -> bool {
+    let about = words.iter().take(NEAR).any(is_pronoun);
+    let negated = |at: usize| at > 0 && words.get(at - 1).is_some_and(|word| matches!(*word, "no" | "not" | "nothing"));
+    let is_nothing = words.first() == Some(&"nothing");
+    let wrong = words.iter().position(|word| WRONG.contains(word)).is_some_and(|at| !negated(at) && !is_nothing);
+    about && (wrong || words.windows(2).any(|pair| matches!(pair, ["not", "right" | "correct"])))
+}
+
+/// `this will only be executed if Bob accepts`.
+fn only_if(words: &[&str]) -> bool {
+    let at = |wanted: &[&str]| words.iter().position(|word| wanted.contains(word));
+    let (Some(only), Some(condition)) = (at(&["only"]), at(&["after", "if", "once", "when"])) else { return false };
+    only < condition
+        && words.iter().any(is_pronoun)
+        && words.iter().any(|word| DONE.contains(word) || *word == "executed")
+}
+
+/// `please confirm`, `please review the draft`.
+fn asks_for_consent(words: &[&str]) -> bool {
+    words.windows(2).any(|pair| {
+        let [please, word] = pair else { return false };
+        *please == "please" && (*word == "review" || is_consent(word))
+    })
 }
 
 /// `do not run this`, `I will not call it`, `not executed`, `must not be made`.
@@ -282,8 +379,7 @@ fn is_only_shown(words: &[&str]) -> bool {
 fn is_conditional(words: &[&str]) -> bool {
     let begins = words.iter().find(|word| !matches!(**word, "but" | "and" | "then" | "except"));
     let soon = matches!(words, ["as", "soon" | "long", "as", ..]);
-    let consents =
-        |word: &&str| OK.contains(word) || CONSENT.iter().any(|stem| word.starts_with(stem)) && !word.ends_with("ing");
+    let consents = |word: &&str| OK.contains(word) || is_consent(word) && !word.ends_with("ing");
     let objects =
         |pair: &[&str]| matches!(pair, ["you" | "they" | "user" | "anybody" | "nobody", "object" | "objects"]);
     let conditional = soon || begins.is_some_and(|word| CONDITIONS.contains(word));
@@ -306,6 +402,7 @@ fn cancels(first: &[&str], words: &[&str]) -> bool {
         // What goes on in the same clause says something else: "never mind the format".
         first.len() <= count && words.iter().take(count).copied().eq(phrase.split(' '))
     };
+    let first = first.strip_prefix(&["please"]).unwrap_or(first);
     let verb = first.split_first().is_some_and(|(verb, object)| {
         CANCELS.contains(verb) && !object.is_empty() && object.len() < NEAR && points_to_it(object)
     });
@@ -313,120 +410,4 @@ fn cancels(first: &[&str], words: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Beside, may_take_back, retracts};
-    use crate::reply::doubt::{PHRASES, marks};
-
-    #[test]
-    fn every_mark_has_a_signal() {
-        for phrase in PHRASES.into_iter().chain(marks()) {
-            assert!(may_take_back(phrase) && retracts(phrase, Beside::Behind), "{phrase}");
-        }
-    }
-
-    #[test]
-    fn sentences_that_take_a_move_back() {
-        for text in [
-            "Do not run this:",
-            "Don't execute the following:",
-            "I will not call it:",
-            "I won't run this",
-            "Never do this:",
-            "Thought: If approved:",
-            "**Thought:** Only if approved:",
-            "Once approved, I would run:",
-            "As soon as you confirm:",
-            "This must not be executed:",
-            "This is only an example:",
-            "Here is an example:",
-            "Just a draft:",
-            "e.g.",
-            "NOT:",
-            "Instead of this:",
-            "{\"thought\": \"If approved:\"}",
-            "Wrong:",
-            "Hypothetically:",
-            "The file is there. Do not run this:",
-            "This needs your approval:",
-        ] {
-            assert!(retracts(text, Beside::Before), "{text}");
-        }
-        for text in [
-            "Never mind.",
-            "Cancel that.",
-            "Wait, no.",
-            "Only if you agree.",
-            "If you agree.",
-            "Unless you object.",
-            "Do not run it.",
-            "This is only an example.",
-            "The call above must not be made.",
-            "I did not run this.",
-            "Not executed.",
-            "Waiting for your confirmation.",
-            "Ignore the above.",
-            "Actually, don't run it. I ask first.",
-            "Note: do not execute.",
-            "Actually wait, I should ask first.",
-        ] {
-            assert!(retracts(text, Beside::Behind), "{text}");
-        }
-        for text in [
-            "do not run",
-            "dry run",
-            "if the user agrees",
-            "DRAFT",
-            "Found it. Not to be executed.",
-            "wait for approval",
-        ] {
-            assert!(retracts(text, Beside::Remark), "{text}");
-        }
-    }
-
-    #[test]
-    fn sentences_that_tell_what_is_done() {
-        for text in [
-            "I will not guess, so I call the tool:",
-            "Not found. Let me search again.",
-            "I can't do that without the data:",
-            "This was not executed, so I run it again:",
-            "It has not been sent yet.",
-            "If it is open, I book it. First I search:",
-            "After confirming the balance, I pay:",
-            "I need approval data, so I call:",
-            "The draft is ready:",
-            "Let me try an example:",
-            "There is only one example:",
-            "If the object exists:",
-            "If the density is high:",
-            "Note that both should not be used together:",
-            "Do not worry.",
-            "The user confirmed, so I do it:",
-            "I would like to look first:",
-            "Only A is left:",
-            "I have your approval, so:",
-            "Step 1: look",
-            "As you agreed, I pay:",
-            "Instead of the first, I read the second:",
-        ] {
-            assert!(!retracts(text, Beside::Before), "{text}");
-        }
-        for text in [
-            "Done.",
-            "Once I have the result, I will answer.",
-            "If you like, I do more.",
-            "If you agree, I'll also send it.",
-            "Never mind the format.",
-            "Please wait.",
-            "No further action is needed.",
-            "I do not need more.",
-            "No wait time is needed.",
-        ] {
-            assert!(!retracts(text, Beside::Behind), "{text}");
-        }
-        for text in ["the format", "Format", "not found before", "failed before", "The user asked for it, if possible."]
-        {
-            assert!(!retracts(text, Beside::Remark), "{text}");
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The text around a payload: which of it is structure, which is dropped with a record, and which must not be dropped.
 
-use super::around::{has_other_tokens, member, more_of_it};
+use super::around::{bracket_of_words, has_other_tokens, member, more_of_it};
 use super::repair_notes::RepairNotes;
 use crate::reply::envelope::closings;
 use crate::reply::tag::{Match, Tag, special_token};
@@ -263,6 +263,14 @@ fn no_fragment(text: &str, piece: Span) -> Result<(), BoxedViolation> {
 /// Refuses repairs that are certain one by one, but not together: a surplus closing bracket shows that another one stands
 /// too early, so that what seems to lie outside may belong inside.
 pub(crate) fn certain(text: &str, notes: &RepairNotes) -> Result<(), BoxedViolation> {
+    if let Some(bracket) = bracket_of_words(text, notes) {
+        let message = "expected the move alone: got a bracket around it that words stand in front of";
+        return Err(Box::new(
+            Violation::new(Code::QuotedMove, message)
+                .at(bracket)
+                .hint("write the move on lines of its own, without brackets or words around it"),
+        ));
+    }
     let Some(closer) = notes.first(RepairCode::ExtraClosers) else { return Ok(()) };
     if let Some(key) = notes.first(RepairCode::UnknownKeyDropped) {
         let message = "expected only the keys of the move: got one more, and a closing bracket too many";

@@ -33,9 +33,14 @@ pub(super) fn in_code(raw: &str, place: Span) -> bool {
         only || mark.len() == 2 && mark != "--" && said.ends_with(mark)
     };
     let placeholder = left.ends_with('$') || left.trim_end().ends_with(" ?");
+    let operator = said == "$" || said.ends_with("==") && said.contains(char::is_alphanumeric) || said.ends_with("=>");
+    let last = said.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase();
+    let conjunction = matches!(last.as_str(), "and" | "if" | "never" | "not" | "or" | "unless" | "when");
     difference
         || said == "[]"
         || placeholder
+        || operator
+        || conjunction
         || is_value(said)
         || leads_elsewhere(said)
         || LINE_MARKS.iter().any(|mark| marked(mark))
@@ -68,7 +73,8 @@ pub(super) fn goes_on(line: &str) -> bool {
         || ["&&", "||"].iter().any(|sign| line.starts_with(sign))
         || piped
         || method
-        || line.starts_with('?')
+        || line.trim_start_matches(['(', '.', '…', ' ']).starts_with(['?', '？'])
+        || ["=", "->", "=>", ": "].iter().any(|sign| line.trim_start().starts_with(sign)) && !line.starts_with("==")
 }
 
 /// Whether the move is what a line of a program gives or keeps, or the value of a member: `x =`, `return`, `"draft":`.

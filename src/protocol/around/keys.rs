@@ -119,6 +119,11 @@ fn is_key(before: &str, key: &str, written: &str, after: &str) -> bool {
         return !after.trim().is_empty();
     }
     let Some(value) = separates(after) else { return false };
+    // "Here is my next action:" leads to the move.
+    let leads = without_fence_start(value.trim()).trim().is_empty();
+    if leads && before.rsplit('\n').next().is_some_and(|line| line.split_whitespace().count() >= 2) {
+        return false;
+    }
     let exact = written == key && !LABELS.contains(&key);
     // "Action: searching" is prose, "Args: {" is none.
     exact || value.trim_start().starts_with(['{', '[']) || value.trim_start().starts_with(is_quote) && written == key

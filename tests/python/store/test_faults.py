@@ -20,7 +20,7 @@ from faults.shim import Fault, Nursery, folder_in_memory
 WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 # Each turn adds as many places; the first and the last are the ones that differ.
 TURNS = 3 if WIDE else 2
-FEWER = 50
+MANY, FEWER = 120, 50
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
 
@@ -149,7 +149,7 @@ def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durabil
     call = "write" if what == "torn" else "any"
     faults = cases(whole[0], what, call)
     # What promises less is tried at fewer places: it takes the same way through the code.
-    for fault in faults if durability == "full" or WIDE else some(faults, FEWER):
+    for fault in faults if WIDE else some(faults, MANY if durability == "full" else FEWER):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         options = {"turns": TURNS, "durability": durability}
         ended = nursery.run("faults.durable:one_run", path, fault, **options)

@@ -364,7 +364,8 @@ impl Block {
         let [before, after] =
             [(prose, whole.start), (junk, whole.end)].map(|(piece, at)| piece.unwrap_or(Span::at(at)));
         if (prose.is_some() || junk.is_some() || self.fenced)
-            && around::shown_by(text, &[whole], &[before], &[after]).is_some()
+            && (around::shown_by(text, &[whole], &[before], &[after]).is_some()
+                || around::has_words(before.of(text), after.of(text)))
         {
             return Err(following_text::quoted(whole));
         }

@@ -2,7 +2,7 @@
 
 use super::decision::{self, Decision};
 use super::{ENDS, OpenSection, TicketDecoder};
-use crate::protocol::around::Around;
+use crate::protocol::around::{self, Around};
 use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
@@ -61,6 +61,7 @@ impl TicketDecoder {
         notes.extend(decision.repairs.drain(..));
         violations::cut_behind((raw, found.root.end), reason, notes, &self.reasoning, FORM)?;
         certain(raw, notes)?;
+        self.alone_in_tags(raw, found.root)?;
         let place = Span::new(
             self.sections.output.map_or(found.root.start, |tag| tag.start.min(found.root.start)),
             self.sections.end_output.map_or(found.root.end, |tag| tag.end.max(found.root.end)),
@@ -75,6 +76,40 @@ impl TicketDecoder {
         text.check(decision::PAYLOAD.keys, &decision.outcome, notes, ENDS.first())?;
         *around = text.into_pieces();
         Ok(decision)
+    }
+
+    /// Refuses an object whose tags hold words that may be a part of it, and one in a tag that says more than its name.
+    fn alone_in_tags(&self, raw: &str, root: Span) -> Result<(), BoxedViolation> {
+        let Some(tag) = self.sections.output else {
+            let before = raw.get(..root.start).unwrap_or("");
+            let start = "<output".len();
+            let odd = |(at, _): (usize, &str)| {
+                let tag = before.get(at..at + start)?;
+                let rest = before.get(at + start..)?;
+                let more =
+                    tag.eq_ignore_ascii_case("<output") && rest.starts_with(|c: char| c.is_whitespace() || c == '/');
+                more.then(|| Span::new(at, at + start))
+            };
+            let Some(place) = before.match_indices('<').find_map(odd) else { return Ok(()) };
+            let message = "expected <output> before the object: got a tag that says more";
+            return Err(Box::new(
+                Violation::new(Code::WrongTag, message).at(place).hint("write <output> alone, and nothing else in it"),
+            ));
+        };
+        let text = |from: usize, until: usize, holes: &[Span]| {
+            let pieces = gaps(from, until, holes);
+            pieces.iter().map(|piece| piece.of(raw)).collect::<Vec<_>>().join(" ")
+        };
+        let mut holes = self.reasoning.spans();
+        holes.extend(&self.sections.thoughts);
+        holes.sort_by_key(|hole| hole.start);
+        let before = text(tag.end.min(root.start), root.start, &holes);
+        let end = self.sections.end_output.map_or(root.end, |tag| tag.start.max(root.end));
+        let behind = text(root.end, end, &self.behind(raw, root));
+        if around::has_words(&before, &behind) {
+            return Err(following_text::quoted(root));
+        }
+        Ok(())
     }
 
     /// The pieces of text before the object.
