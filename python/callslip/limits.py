@@ -33,7 +33,8 @@ class Limits:
         open_tickets: Tool calls and delegated tasks in progress at once.
         runs: Child runs, in all.
         depth: Levels of child runs; with 0 no task can be delegated.
-        seconds: Wall time. The last turn has the same time once more.
+        seconds: Seconds in which something works on the run: not while it waits for approval or for
+            results from outside, or rests. The last turn has the same time once more.
         tokens: Input and output tokens together, as the model client reports them. A run whose
             first reply reports none ends with `LimitExceeded`.
         cost: Cost in the client's own currency, as the model client reports it, or as `Priced`

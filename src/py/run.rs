@@ -276,8 +276,7 @@ impl PyRun {
         decision::deny(slf.as_super(), TicketId(ticket), why, now, by)
     }
 
-    /// Answers a call from outside, with a result or a failure. Raises `UsageError` if it awaits no result, or one of
-    /// another type.
+    /// Answers a call from outside. Raises `UsageError` if it awaits no result, or one of another type.
     #[pyo3(signature = (ticket, outcome, now, by = None))]
     fn answer(
         slf: &Bound<'_, Self>,
@@ -446,16 +445,14 @@ impl PyRun {
         let (parts, contents) = outcome.parts_to_core(slf.py())?;
         let outcome = outcome.to_core(slf.py())?;
         let spent = run.map(|run| Ok::<_, CoreError>(run.lock()?.machine().state().spent())).transpose()?;
-        let ticket = TicketId(ticket);
-        input_with(slf, now, contents, |machine| machine.complete(ticket, outcome, &parts, spent, now))
+        input_with(slf, now, contents, |machine| machine.complete(TicketId(ticket), outcome, &parts, spent, now))
     }
 
     /// Completes a call.
     fn complete_call(slf: &Bound<'_, Self>, ticket: u32, outcome: &PyOutcome, now: f64) -> CoreResult<Vec<PyCommand>> {
         let (parts, contents) = outcome.parts_to_core(slf.py())?;
         let outcome = outcome.to_core(slf.py())?;
-        let ticket = TicketId(ticket);
-        input_with(slf, now, contents, |machine| machine.complete_call_with(ticket, outcome, &parts, now))
+        input_with(slf, now, contents, |machine| machine.complete_call_with(TicketId(ticket), outcome, &parts, now))
     }
 
     /// The program accepts the answer of this turn, or says why it refuses it.
@@ -480,6 +477,11 @@ impl PyRun {
     /// Ends the run because the model client failed in a turn.
     fn model_failed(slf: &Bound<'_, Self>, message: &str, turn: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
         input(slf, now, |machine| machine.in_turn(turn, |machine| machine.model_failed(message, now)))
+    }
+
+    /// Notes that nothing has worked on the run or on the runs below it since this time, in Unix seconds.
+    fn pause(slf: &Bound<'_, Self>, since: f64, now: f64) -> CoreResult<Vec<PyCommand>> {
+        input(slf, now, |machine| machine.pause(since, now))
     }
 
     /// Ends the run as cancelled.

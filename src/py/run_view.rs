@@ -252,7 +252,19 @@ impl PyRunView {
         Ok(self.lock()?.machine().is_checking(turn))
     }
 
-    /// Unix seconds at which `time_out` is due; `None` without a limit.
+    /// Whether its wall time is limited.
+    #[getter]
+    fn is_timed(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().is_timed())
+    }
+
+    /// Unix seconds of the last event.
+    #[getter]
+    fn last_at(&self) -> CoreResult<f64> {
+        Ok(self.lock()?.machine().state().last_at())
+    }
+
+    /// Unix seconds at which `time_out` is due; `None` without a limit, and while nothing works on the run.
     #[getter]
     fn deadline(&self) -> CoreResult<Option<f64>> {
         Ok(self.lock()?.machine().deadline())

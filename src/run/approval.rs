@@ -50,12 +50,12 @@ impl RunMachine {
 
     /// Whether a call awaits approval and its arguments are final.
     pub fn awaits_approval(&self, ticket: TicketId) -> bool {
-        self.is_parked(ticket) && self.state.open_calls.get(&ticket).is_some_and(|call| call.is_final())
+        self.state.awaits_approval(ticket)
     }
 
     /// Whether somebody outside of the run is to decide on a call or answer it, which does not go on until then.
     pub fn awaits_decision(&self, ticket: TicketId) -> bool {
-        self.awaits_approval(ticket) || self.awaits_result(ticket)
+        self.state.awaits_decision(ticket)
     }
 
     /// The calls that somebody is to decide on or answer, oldest first.

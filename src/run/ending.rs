@@ -8,21 +8,6 @@ use super::state::{OpenCall, Phase};
 use crate::ticket::{Outcome, TicketId};
 
 impl RunMachine {
-    /// Cancels open calls and begins the last turn or ends the run, if the deadline is reached. Several waiters can
-    /// call this: before the deadline it does nothing.
-    pub fn time_out(&mut self, now: f64) {
-        let due = self.deadline().is_some_and(|deadline| now >= deadline);
-        if !due || matches!(self.state.phase, Phase::Finished | Phase::Idle) {
-            return;
-        }
-        self.stream = None;
-        self.cancel_all_but_waits(now);
-        if self.state.phase == Phase::Closing {
-            return self.close(now);
-        }
-        self.limit(Limit::Seconds, now);
-    }
-
     /// Ends the run because the model client failed.
     pub fn model_failed(&mut self, error: &str, now: f64) {
         if self.state.phase != Phase::Finished {
@@ -37,17 +22,11 @@ impl RunMachine {
         }
     }
 
-    /// Cancels all calls but those that wait for agents: their results say in the last turn how the agents ended.
-    fn cancel_all_but_waits(&mut self, now: f64) {
-        self.cancel_those(|machine, call| !machine.waits(call), now);
-        self.settle_dependants(now);
-    }
-
     pub(super) fn cancel_open(&mut self, now: f64) {
         self.cancel_those(|_, _| true, now);
     }
 
-    fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
+    pub(super) fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
         let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
         let chosen: Vec<(TicketId, bool)> =
             chosen.map(|(ticket, call)| (*ticket, self.may_have_begun(*ticket, call))).collect();

@@ -445,7 +445,7 @@ impl Event {
         Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None }
     }
 
-    /// The ticket of which this has an outcome, or the failure of an attempt.
+    /// The ticket of which this has what came of an attempt: an outcome, a failure, or that it comes from outside.
     pub fn ended_ticket(&self) -> Option<TicketId> {
         match self {
             Self::TicketCompleted { ticket, .. } => Some(*ticket),
@@ -456,7 +456,7 @@ impl Event {
 }
 
 /// A decision of the runtime.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
     /// A limit was reached: the next turn is the last and offers no tools.
@@ -468,3 +468,5 @@ pub enum Note {
     /// The agent that continues the run asks for more approval than the run did. It holds from the next call on.
     MoreApproval(MoreApproval),
 }
+    /// Nothing worked on the run in these seconds before, which the other events don't tell.
+    Paused(f64),

@@ -20,7 +20,7 @@ pub struct Limits {
     pub tickets: Option<u32>,
     /// Tickets in progress at once; default 32.
     pub open_tickets: Option<u32>,
-    /// Wall time in seconds; default none.
+    /// Seconds in which something works on the run; default none.
     pub seconds: Option<f64>,
     /// Runs that are started below it in all; default 100.
     #[serde(skip_serializing_if = "is_default_runs")]

@@ -4,7 +4,7 @@
 
 use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
-use super::event::{Event, FailedCall, Parent, Record, Start, StopReason, VERSION};
+use super::event::{Event, FailedCall, Note, Parent, Record, Start, StopReason, VERSION};
 use super::limits::{Limit, Limits};
 use super::model_name::ModelName;
 use super::own_setup::Instructions;
@@ -35,6 +35,8 @@ pub(super) enum SharedLimits {
 pub(super) struct ReplayedLimits {
     /// The limits that were found reached.
     pub(super) limits: BTreeMap<u64, Limit>,
+    /// Where the wall time was over: from the first call that was cancelled for it to the event that says so.
+    pub(super) timed_out: BTreeSet<u64>,
     /// The amounts that cancelled runs had spent.
     pub(super) spent: BTreeMap<u64, Spent>,
     /// Where arguments were filled, which versions before 3 did not write down.
@@ -251,7 +253,7 @@ impl RunMachine {
             return None;
         }
         let open = self.state.open_calls.iter();
-        let begun = open.filter(|(ticket, call)| !self.awaits_decision(**ticket) && self.state.has_needs(call));
+        let begun = open.filter(|(ticket, call)| self.state.is_under_way(**ticket, call));
         let is_task = |ticket| self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
         Some(begun.map(|(ticket, _)| (*ticket, is_task(*ticket))).collect())
     }
@@ -274,14 +276,6 @@ impl RunMachine {
     /// Whether there are events that were not taken yet.
     pub(super) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
-    }
-
-    /// Unix seconds at which the driver calls `time_out`.
-    pub fn deadline(&self) -> Option<f64> {
-        let seconds = self.setup.limits.seconds?;
-        // The last turn after a time limit is bounded too: by the same time once more.
-        let times = if self.state.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
-        Some(self.state.timed_from() + times * seconds)
     }
 
     /// Starts the run.
@@ -450,13 +444,20 @@ impl RunMachine {
         if limits.turns.is_some_and(|turns| self.state.turns() >= turns) {
             return Some(Limit::Turns);
         }
-        if self.deadline().is_some_and(|deadline| now >= deadline) {
+        if self.is_out_of_time(now) {
             return Some(Limit::Seconds);
         }
         self.state.spent().limit_reached(limits)
     }
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {
+        if let Some(seconds) = self.untold_pause(&event, now) {
+            self.write(Event::Noted { note: Note::Paused(seconds) }, now);
+        }
+        self.write(event, now);
+    }
+
+    fn write(&mut self, event: Event, now: f64) {
         self.state.apply(&event, now, &*self.setup.protocol);
         match &event {
             Event::TicketOpened(opened) => drop(self.pending.insert(opened.ticket)),

@@ -28,6 +28,7 @@ pub mod resume;
 pub mod snapshot;
 pub mod state;
 mod stream;
+mod wall_time;
 
 pub use crate::protocol::{Message, Role};
 pub use account::{Account, Spent};

@@ -9,6 +9,7 @@ use super::resume::{self, LoadError};
 use super::state::Phase;
 use crate::tool::MoreApproval;
 use std::sync::Arc;
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Why a log can't be replayed.
@@ -75,10 +76,30 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
         }
     }
     replayed.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
+    replayed.timed_out = timed_out(records);
     SharedLimits::Replayed(replayed)
 }
 
 /// What an agent that continues the run here asks for beyond the run's own approval: the second record has it.
+/// The positions at which the wall time was over: of the events that say so, and of the calls that were cancelled right
+/// before them.
+fn timed_out(records: &[Arc<Record>]) -> BTreeSet<u64> {
+    let mut positions = BTreeSet::new();
+    let mut is_over = false;
+    for record in records.iter().rev() {
+        is_over = match &record.event {
+            Event::Noted { note: Note::LastTurn(Limit::Seconds) }
+            | Event::RunFinished { limit: Some(Limit::Seconds), .. } => true,
+            Event::TicketCompleted { outcome, .. } if outcome.is_cancelled() => is_over,
+            _ => false,
+        };
+        if is_over {
+            positions.insert(record.seq);
+        }
+    }
+    positions
+}
+
 fn more_approval(records: &[Arc<Record>]) -> MoreApproval {
     match records.get(1).map(|record| &record.event) {
         Some(Event::Noted { note: Note::MoreApproval(more) }) => more.clone(),
@@ -142,6 +163,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             Cause::Failed(error) => machine.model_failed(error, at),
             Cause::Cancelled => machine.cancel(at),
             Cause::TimedOut => machine.time_out(at),
+        Event::Noted { note: Note::Paused(_) } => machine.emit(first.event.clone(), at),
             Cause::Settled => machine.end_grace(at),
         },
     }

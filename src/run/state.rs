@@ -3,6 +3,7 @@
 mod approval;
 mod fold;
 mod next_message;
+mod pause;
 
 use super::account::Spent;
 use super::event::{Event, FailedCall, Note, Shortened, StopReason, Usage};
@@ -161,7 +162,7 @@ pub struct RunState {
     /// What the model is shown no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened: Option<Arc<Shortened>>,
-    /// Seconds in which no process worked on the run.
+    /// Seconds in which nothing worked on the run.
     pub paused: f64,
     /// Unix seconds of the last event.
     last_at: f64,

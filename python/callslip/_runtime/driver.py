@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip._core import Command
@@ -13,6 +14,7 @@ from callslip._runtime.grace import GraceTimer
 from callslip._runtime.model_on_loop import LoopRequester
 from callslip._runtime.model_step import ask
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, run_task
+from callslip._runtime.pauses import DeadlineTimer
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import begins_with_calls, prepare
@@ -81,7 +83,7 @@ async def _to_end(session: RunSession) -> None:
     try:
         await _perform_all(session, driver)
     finally:
-        driver.cancel_grace()
+        driver.cancel_timers()
 
 
 async def _perform_all(session: RunSession, driver: _Driver) -> None:
@@ -98,11 +100,13 @@ async def _perform_all(session: RunSession, driver: _Driver) -> None:
                 async with asyncio.TaskGroup() as group:
                     siblings.group = group
                     await driver.follow(siblings.take_queue())
-                    if not driver.finish.is_set:
-                        await driver.wait_for_finish()
+                    while not driver.finish.is_set:
+                        # As it does while all its calls are awaiting approval.
+                        await driver.finish.wait()
                     siblings.group = None
             except BaseExceptionGroup as errors:
                 raise _GroupError(errors) from None
+        driver.raise_fault()
         if session.close_if_finished():
             return
         # A message came at the very end; its commands are in the queue, or will be in a moment.
@@ -122,12 +126,13 @@ class _Driver(SessionDriver):
         "_asking",
         "_calls",
         "_count",
+        "_fault",
         "_grace",
-        "_is_bounded",
         "_is_stored",
         "_loop",
         "_own_task",
         "_questions",
+        "_timer",
         "finish",
         "siblings",
     )
@@ -142,7 +147,9 @@ class _Driver(SessionDriver):
         self._questions: dict[int, tuple[Question, CancelScope]] = {}
         self._asking: CancelScope | None = None
         self._grace = GraceTimer(self._loop, self._grace_is_over)
-        self._is_bounded = session.core.deadline is not None
+        is_timed = session.core.is_timed
+        self._timer = DeadlineTimer(session, self._loop, self._end_time) if is_timed else None
+        self._fault: StoreError | None = None
         self._is_stored = session.store is not None
         self.finish = Finish()
         self.siblings = Siblings()
@@ -169,28 +176,43 @@ class _Driver(SessionDriver):
         if not session.core.finished:
             # The run may have been finished, and continues.
             self.finish.clear()
+        ends = any(isinstance(command, Command.Finish) for command in commands)
+        if ends and self._asking is not None:
+            self._asking.cancel()
         for command in commands:
             if isinstance(command, Command.Cancel):
                 self._give_up(command.ticket)
             else:
                 self._start(command)
         self._drop_questions()
-        ends = any(isinstance(command, Command.Finish) for command in commands)
-        if ends and self._asking is not None:
-            self._asking.cancel()
 
-    async def wait_for_finish(self) -> None:
-        """Wait for the end of the run, as it does while all its calls are awaiting approval."""
-        while not self.finish.is_set:
-            if not self._is_bounded:
-                await self.finish.wait()
-                continue
-            deadline = self._session.core.deadline or 0.0
-            try:
-                async with asyncio.timeout(deadline - self._session.now()):
-                    await self.finish.wait()
-            except TimeoutError:
-                await self.follow(self._session.reach_deadline(deadline))
+    def look_at_time(self) -> None:
+        """Look at the deadline of the run again, from any thread. As `Driver.look_at_time`."""
+        if self._timer is not None:
+            # Nothing waits for the time of a loop that is closed.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._timer.start)
+
+    def _end_time(self, deadline: float) -> None:
+        """Give up what is in progress, because the time is over, and start with what follows."""
+        try:
+            commands = self._session.reach_deadline(deadline)
+        except StoreError as error:
+            self._fault = error
+            for ticket in list(self._calls):
+                self._give_up(ticket)
+            for _, scope in self._questions.values():
+                scope.cancel()
+            commands = []
+            self.finish.set()
+        if (commands or self._fault is not None) and self._asking is not None:
+            self._asking.cancel()
+        self._apply(commands)
+
+    def raise_fault(self) -> None:
+        """Raise the error of the store at the end of the time of the run, if there was one."""
+        if self._fault is not None:
+            raise self._fault
 
     async def follow(self, commands: Sequence[Command]) -> None:
         """Perform commands and those that follow from them: the first inline, others in tasks.
@@ -219,7 +241,7 @@ class _Driver(SessionDriver):
             performing = self._perform(commands[0], task)
             # No reference is kept to them: many runs wait here at once.
             commands = ()
-            commands = await (self._perform_in_time(performing) if self._is_bounded else performing)
+            commands = await performing
 
     async def _wait_until_due(self, commands: Sequence[Command]) -> Sequence[Command]:
         """Wait until the log is written down and the stream's reader has caught up.
@@ -253,12 +275,13 @@ class _Driver(SessionDriver):
     async def _follow_run(self, command: Command.StartRun) -> None:
         if not await self._wait_until_due([command]):
             return
-        performing = self._start_run(command)
-        await self.follow(
-            await (self._perform_in_time(performing) if self._is_bounded else performing)
-        )
+        if self._timer is not None:
+            self._timer.start()
+        await self.follow(await self._start_run(command))
 
     def _perform(self, command: Command, task: asyncio.Task[Any]) -> Awaitable[Sequence[Command]]:
+        if self._timer is not None:
+            self._timer.start()
         if isinstance(command, AskModel):
             return self._ask(command, task)
         if isinstance(command, CallTool):
@@ -267,27 +290,11 @@ class _Driver(SessionDriver):
             return self._answer(command, task)
         return self._cancel_or_finish(command)
 
-    async def _perform_in_time(self, performing: Awaitable[Sequence[Command]]) -> Sequence[Command]:
-        deadline = self._session.core.deadline or 0.0
-        task = asyncio.current_task(self._loop)
-        assert task is not None
-        scope = self._scope(task)
-        try:
-            async with asyncio.timeout(deadline - self._session.now()) as timeout:
-                commands = await performing
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            commands = self._session.reach_deadline(deadline)
-        if scope.is_task_cancelled:
-            await raise_cancelled()
-        return commands
-
     async def _cancel_or_finish(self, command: Command) -> Sequence[Command]:
         if isinstance(command, Command.Cancel):
             self._give_up(command.ticket)
         elif self._session.core.finished:
-            self.cancel_grace()
+            self.cancel_timers()
             self.finish.set()
         return ()
 
@@ -309,8 +316,7 @@ class _Driver(SessionDriver):
         finally:
             if self._asking is scope:
                 self._asking = None
-        # Under a time limit it may be that which has cancelled the task: `_perform_in_time` looks.
-        if scope.is_task_cancelled and not self._is_bounded:
+        if scope.is_task_cancelled:
             await raise_cancelled()
         return commands
 
@@ -334,7 +340,7 @@ class _Driver(SessionDriver):
             call.cancelled = True
             return ()
         commands = session.complete_call(ticket, outcome)
-        if scope.is_task_cancelled and not self._is_bounded:
+        if scope.is_task_cancelled:
             await raise_cancelled()
         return commands
 
@@ -354,7 +360,7 @@ class _Driver(SessionDriver):
         finally:
             if self._questions.get(key) == (command, scope):
                 del self._questions[key]
-        if scope.is_task_cancelled and not self._is_bounded:
+        if scope.is_task_cancelled:
             await raise_cancelled()
         return commands
 
@@ -397,9 +403,11 @@ class _Driver(SessionDriver):
             scope.cancel()
         self._drop_questions()
 
-    def cancel_grace(self) -> None:
-        """End the grace of the latest call. The model does not continue because of that."""
+    def cancel_timers(self) -> None:
+        """End the grace of the latest call, without the model going on, and look at no deadline."""
         self._grace.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _grace_is_over(self) -> None:
         if self.siblings.group is None:

@@ -95,6 +95,8 @@ class _Driver(SessionDriver):
         self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
         if self._is_wanted() and not session.core.finished:
             return True
+        # Questions for people that wait beside the calls of a run with a time limit.
+        self._beside: dict[int, tuple[PersonQuestion, Future[Any]]] = {}
         if (inline := self._inline) is not None:
             inline.cancelled = True
         if (awaited := self._awaited) is not None:
@@ -111,6 +113,10 @@ class _Driver(SessionDriver):
             except BaseException as error:
                 future.set_exception(error)
                 if not isinstance(error, Exception):
+    def look_at_time(self) -> None:
+        """Look at the deadline of the run again, from any thread. As `Driver.look_at_time`."""
+        self._arrived.put(lambda: None)
+
                     raise
 
         self._arrived.put(call)
@@ -131,6 +137,7 @@ class _Driver(SessionDriver):
                     self._handle_next()
             except DeadlineReached:
                 self._todo.extend(self._session.reach_deadline(deadline))
+            self._drop_questions()
             except Stopped:
                 self.handle_arrived()
         self.wait_until_written()
@@ -143,6 +150,7 @@ class _Driver(SessionDriver):
         """Wait until the log is written down: no command is performed before that."""
         commits = self._session.commits
         if commits is not None:
+        self._drop_questions()
             commits.written(self._session.core)
 
     def give_up_all(self) -> None:
@@ -168,7 +176,7 @@ class _Driver(SessionDriver):
                     self._todo.extend(self._call(command))
             case Command.StartRun():
                 self.start(command)
-            case Command.CheckAnswer() | Command.CheckApproval() | Command.AskApproval():
+            case Command.CheckAnswer() | Command.CheckApproval():
                 self._todo.extend(self._answer(command))
             case Command.AskResult():
                 self._ask_result(command)
@@ -180,6 +188,8 @@ class _Driver(SessionDriver):
     def _handle_next(self) -> None:
         """Wait for the end of a call, of the grace or of the run's time, and handle it."""
         until = [self._session.remaining(), self._waiting.remaining()]
+            case Command.AskApproval():
+                self._ask_person(command)
         if self._grace_ends is not None:
             until.append(self._grace_ends - time.perf_counter())
         until += [ends - self._session.now() for ends in self._expiring.values()]
@@ -200,7 +210,7 @@ class _Driver(SessionDriver):
     def _ask_result(self, command: Command.AskResult) -> None:
         """Ask for a result from outside; or note when the call fails that others are to answer."""
         if self._session.askers.answer is not None:
-            self._todo.extend(self._answer(command))
+            self._ask_person(command)
         elif command.until is not None:
             self._expiring[command.ticket] = command.until
 
@@ -213,6 +223,40 @@ class _Driver(SessionDriver):
             del self._expiring[ticket]
             commands += expire(self._session, ticket, ends)
         return commands
+
+    def _ask_person(self, question: PersonQuestion) -> None:
+        """Let a person answer, in this thread if the run has no time limit.
+
+        That leaves out the time in which only people are waited for, so it must be seen when a call
+        beside the question ends.
+        """
+        if self._session.core.is_timed:
+            self._ask_beside(question, None)
+        else:
+            self._todo.extend(self._answer(question))
+
+    def _ask_beside(self, question: PersonQuestion, problem: str | None) -> None:
+        asked = begin_question(self._session, question, problem)
+        if asked is None:
+            return
+        self._beside[question.ticket] = question, asked
+        asked.add_done_callback(lambda _: self._arrived.put(lambda: self._take_answer(asked)))
+
+    def _take_answer(self, asked: Future[pool.Result[Any]]) -> None:
+        taken = [question for question, future in self._beside.values() if future is asked]
+        for question in taken:
+            del self._beside[question.ticket]
+            try:
+                self._todo.extend(settle(self._session, question, asked.result().get()))
+            except AskAgainError as again:
+                self._ask_beside(question, str(again))
+
+    def _drop_questions(self) -> None:
+        """Give up the questions beside the calls that need no answer any more."""
+        for ticket, (question, asked) in list(self._beside.items()):
+            if not self._session.is_due(question):
+                del self._beside[ticket]
+                asked.cancel()
 
     def _ask(self, turn: int) -> Sequence[Command]:
         """Ask the model, and read its reply into the run."""

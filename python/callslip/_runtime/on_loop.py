@@ -177,6 +177,9 @@ class SessionDriver:
         """Cancel the run if it has not begun, from any thread. Returns whether that is so."""
         return False
 
+    def look_at_time(self) -> None:
+        """Look at the deadline of the run again, from any thread. As `Driver.look_at_time`."""
+
     def result(self) -> Awaitable[RunResult]:
         """Return an awaitable for the result of the run."""
         return PendingResult(self._session)

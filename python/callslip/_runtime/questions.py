@@ -12,6 +12,7 @@ from callslip import _lazy
 from callslip._core import Command
 from callslip._options import check_called_with, check_text
 from callslip._runtime.calls import ProgramCall
+from callslip._runtime.pauses import note_pauses
 from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
 from callslip.approval import is_wanted
@@ -26,11 +27,21 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.approval import Answerer, ApprovalDecision, Approver
 
-__all__ = ["NOBODY", "Askers", "Question", "answer", "answer_sync", "expire"]
+__all__ = [
+    "NOBODY",
+    "AskAgainError",
+    "Askers",
+    "PersonQuestion",
+    "Question",
+    "answer",
+    "answer_sync",
+    "begin_question",
+    "expire",
+    "settle",
+]
 
-Question: TypeAlias = (
-    "Command.CheckAnswer | Command.CheckApproval | Command.AskApproval | Command.AskResult"
-)
+PersonQuestion: TypeAlias = "Command.AskApproval | Command.AskResult"
+Question: TypeAlias = "Command.CheckAnswer | Command.CheckApproval | PersonQuestion"
 
 
 class Wait(Protocol):
@@ -145,8 +156,8 @@ async def answer(session: RunSession, question: Question) -> Sequence[Command]:
     problem: str | None = None
     while session.is_due(question):
         try:
-            return _settle(session, question, await _answer(session, question, problem))
-        except _AskAgainError as again:
+            return settle(session, question, await _answer(session, question, problem))
+        except AskAgainError as again:
             problem = str(again)
     return ()
 
@@ -176,13 +187,28 @@ def answer_sync(session: RunSession, question: Question, wait: Wait) -> Sequence
                 raise
             result = failure
         try:
-            return _settle(session, question, result)
-        except _AskAgainError as again:
+            return settle(session, question, result)
+        except AskAgainError as again:
             problem = str(again)
     return ()
 
 
-class _AskAgainError(Exception):
+def begin_question(
+    session: RunSession, question: PersonQuestion, problem: str | None
+) -> Future[pool.Result[Any]] | None:
+    """Begin to ask a person, on the private loop; `None` if nobody is to be asked.
+
+    Args:
+        session: The session of the run.
+        question: The question.
+        problem: The problems of the answer before.
+    """
+    if not (_is_asked(session, question) and session.is_due(question)):
+        return None
+    return pool.on_loop(_answer(session, question, problem))
+
+
+class AskAgainError(Exception):
     """The arguments of a decision, or a result, are wrong."""
 
 
@@ -278,7 +304,7 @@ def _ticket(session: RunSession, question: Command.AskApproval | Command.AskResu
     return ticket
 
 
-def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Command]:
+def settle(session: RunSession, question: Question, result: Any) -> Sequence[Command]:
     """Pass an answer to the core, and return the commands that follow from it."""
     if isinstance(question, Command.CheckAnswer):
         return session.answer_checked(question.turn, result)
@@ -293,11 +319,12 @@ def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Co
     if not session.is_due(question):
         # Somebody else has decided, or the run is over.
         return ()
+    note_pauses(session)
     try:
         return session.publish_events(_decide(session, question.ticket, result))
     except UsageError as error:
         if isinstance(result, Mapping) and session.is_due(question):
-            raise _AskAgainError(str(error)) from error
+            raise AskAgainError(str(error)) from error
         if session.is_due(question):
             raise
         return ()
@@ -305,6 +332,7 @@ def _settle(session: RunSession, question: Question, result: Any) -> Sequence[Co
 
 def expire(session: RunSession, ticket: int, until: float) -> Sequence[Command]:
     """End a call whose result did not come from outside in time."""
+    note_pauses(session)
     # A timer of another clock may be a little early.
     return session.publish_events(session.core.expire(ticket, max(session.now(), until)))
 
@@ -317,6 +345,7 @@ def _settle_result(
         return expire(session, question.ticket, question.until or 0.0)
     if not session.is_due(question):
         return ()
+    note_pauses(session)
     try:
         if isinstance(result, Fail):
             outcome: Outcome = Outcome.Error(result.text_for_model())
@@ -325,7 +354,7 @@ def _settle_result(
         return session.publish_events(core.answer(question.ticket, outcome, now))
     except UsageError as error:
         if session.is_due(question):
-            raise _AskAgainError(str(error)) from error
+            raise AskAgainError(str(error)) from error
         return ()
 
 

@@ -13,6 +13,7 @@ from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
 from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.model_requests import ModelRequests
+from callslip._runtime.pauses import note_pauses, paused_since
 from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
@@ -148,6 +149,12 @@ class RunSession:
         return self.kept_while is not None and self.kept_while()
 
     @property
+    def stands_under_time(self) -> bool:
+        """Whether the wall time of the run, or of one above it in this process, is limited."""
+        above = (known() for known in self.beginning.runs_above)
+        return self.core.is_timed or any(run is not None and run._core.is_timed for run in above)
+
+    @property
     def is_of_worker(self) -> bool:
         """Whether a worker drives the run, which others go on with if its program has a fault."""
         return (inbox := self.beginning.inbox) is not None and inbox.is_of_worker
@@ -157,9 +164,12 @@ class RunSession:
         return self._clock + time.perf_counter()
 
     def remaining(self) -> float | None:
-        """Return the seconds to the deadline; `None` without one."""
+        """Return the seconds to the deadline; `None` without one, or if nothing is at work."""
         deadline = self.core.deadline
-        return None if deadline is None else max(0.0, deadline - self.now())
+        if deadline is None:
+            return None
+        left = max(0.0, deadline - self.now())
+        return None if left == 0.0 and paused_since(self.run) is not None else left
 
     def start(self) -> list[Command]:
         """Start or resume the run."""
@@ -342,6 +352,7 @@ class RunSession:
                 return None
             # The driver may leave the run before the caller's thread asks for the result.
             self._end.future()
+            note_pauses(self)
             return make(self.now())
 
     def close_if_finished(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip._called import called, called_sync
+from callslip._runtime.pauses import paused_since
 from callslip.errors import UsageError
 from callslip.parts import Content
+from callslip.runs._waiting import runs_below
 
 if TYPE_CHECKING:
     from callslip._core import Command
@@ -40,6 +42,8 @@ def resume_after_rest(session: RunSession) -> list[Command]:
     """Resume a run that has rested, or whose worker has ended: its time has passed meanwhile."""
     core, now = session.core, session.now()
     is_late = core.deadline is not None and now >= core.deadline
+    # What others are doing below it is in the store.
+    is_late = is_late and paused_since(session.run, runs_below) is None
     waited_for = core.under_way if is_late else None
     if waited_for is not None and _only_waits(session, waited_for):
         # Resuming begins the time anew.

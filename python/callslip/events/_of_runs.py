@@ -85,17 +85,20 @@ class Noted(Event):
 
     Attributes:
         note: `"last_turn"`, `"exhausted"` (a limit of this run or of one above is reached by the
-            runs below it), `"resumed"`, or `"more_approval"` (the agent that continues the run
-            asks for more approval than the run did).
+            runs below it), `"resumed"`, `"more_approval"` (the agent that continues the run asks
+            for more approval than the run did), or `"paused"` (nothing worked on the run or on
+            the runs below it right before, which `Limits(seconds=)` leaves out).
         limit: The field of `Limits`; `None` unless a limit was reached.
         approval: What the tools ask for from the next call on, by their names: `"needed"`, or
             `"checked"` if a function decides. Empty unless it is more than before.
+        seconds: How long the run was paused; `None` unless it was.
     """
 
     kind: ClassVar[EventKind] = "noted"
-    note: Literal["last_turn", "exhausted", "resumed", "more_approval"]
+    note: Literal["last_turn", "exhausted", "resumed", "more_approval", "paused"]
     limit: str | None = None
     approval: dict[str, Literal["checked", "needed"]] = field(default_factory=dict)
+    seconds: float | None = None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +107,8 @@ class Noted(Event):
             ((data["note"], about),) = note.items()
             if data["note"] == "more_approval":
                 data["approval"] = about
+            elif data["note"] == "paused":
+                data["seconds"] = about
             else:
                 data["limit"] = limit_name(about)
         return data

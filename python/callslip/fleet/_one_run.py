@@ -127,8 +127,8 @@ class OneRun:
             if driven.inbox is not None:
                 await pool.in_own_thread(driven.inbox.deliver)
         elif driven.is_at_rest:
-            may_rest, delay = rest_of(driven.run, self._shared)
-            if may_rest:
+            may_rest, delay = await pool.in_own_thread(rest_of, driven.run, self._shared)
+            if may_rest and driven.is_at_rest:
                 await self._rest(delay)
 
     async def _rest(self, delay: float | None) -> None:

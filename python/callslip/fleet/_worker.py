@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip._log import GuardedLogger
+from callslip._runtime.pauses import paused_since
 from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
 from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
+from callslip.runs._waiting import runs_below
 
 if TYPE_CHECKING:
     from callslip.fleet._agents import KnownAgents
@@ -319,11 +321,15 @@ class Worker:
 
     async def _let_rest(self) -> None:
         resting, delays = [], []
-        for driven, task in self._driven.values():
+        for driven, task in list(self._driven.values()):
             if driven.run is None or driven.rests or not driven.is_at_rest:
                 continue
-            may_rest, delay = rest_of(driven.run, self._shared)
-            if may_rest:
+            run = driven.run
+            if run._core.is_timed:
+                may_rest, delay = await pool.in_own_thread(rest_of, run, self._shared)
+            else:
+                may_rest, delay = rest_of(run, self._shared)
+            if may_rest and driven.is_at_rest:
                 resting.append((driven, task))
                 delays.append((driven.claim.run_id, delay))
         if not resting:
@@ -363,8 +369,11 @@ class Worker:
 
 
 def rest_of(run: Run[Any], shared: _core.SharedRuns) -> tuple[bool, float | None]:
-    """Return whether it is worth it that a run rests, and how long it may at most."""
-    deadlines = _deadlines(run)
+    """Return whether it is worth it that a run rests, and how long it may at most.
+
+    It blocks while it reads what other workers do below a run with a time limit.
+    """
+    deadlines = _deadlines(run, time.time() + shared.clock_offset)
     if not deadlines:
         return True, None
     delay = max(0.0, min(deadlines) - time.time() - shared.clock_offset)
@@ -372,12 +381,22 @@ def rest_of(run: Run[Any], shared: _core.SharedRuns) -> tuple[bool, float | None
     return delay > _SOON, delay
 
 
-def _deadlines(run: Run[Any] | None) -> list[float]:
+def _deadlines(run: Run[Any] | None, now: float) -> list[float]:
     if run is None or run.finished:
         return []
-    below = [deadline for child in run._children for deadline in _deadlines(child)]
-    own = (run._core.deadline, run._core.first_expiry)
+    below = [deadline for child in run._children for deadline in _deadlines(child, now)]
+    own = (_deadline(run, now), run._core.first_expiry)
     return [*(deadline for deadline in own if deadline is not None), *below]
+
+
+def _deadline(run: Run[Any], now: float) -> float | None:
+    """Return when to look again whether the time of a run is over."""
+    deadline = run._core.deadline
+    if deadline is None or paused_since(run) is not None:
+        return None
+    since = paused_since(run, runs_below)
+    # Nobody says when a child run goes on that others drive: the longer it has waited, the later.
+    return deadline if since is None else max(deadline, now + (now - since))
 
 
 def _on_sigterm(loop: asyncio.AbstractEventLoop, end: Any) -> Any:

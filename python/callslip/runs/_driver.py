@@ -32,5 +32,8 @@ class Driver(Protocol):
     def cancel_unstarted(self) -> bool:
         """Cancel the run if it has not begun, from any thread. Returns whether that is so."""
 
+    def look_at_time(self) -> None:
+        """Look at the deadline of the run again, from any thread: it may be later now."""
+
     def result(self) -> Awaitable[RunResult[Any]]:
         """Return an awaitable for the result of the run."""

@@ -114,7 +114,8 @@ class _Reading:
             case Noted():
                 if event.note == "resumed":
                     self.ending = None
-                self._note(event, event.note, limit=event.limit)
+                if event.note != "paused":
+                    self._note(event, event.note, limit=event.limit)
             case TicketOpened():
                 draft = self.tickets[event.ticket_id] = TicketDraft.opened(event)
                 self._turn(event.turn).tickets.append(draft)

@@ -17,6 +17,7 @@ use std::sync::Arc;
 impl RunState {
     /// Folds one event in. It must be the next one of the log.
     pub fn apply(&mut self, event: &Event, at: f64, protocol: &dyn Protocol) {
+        self.add_pause(event, at);
         match event {
             Event::RunStarted(start) => self.on_run_started(start, at),
             Event::Compacted { state, .. } => {
@@ -61,9 +62,9 @@ impl RunState {
                     self.on_ticket_completed(*ticket, protocol);
                 }
             }
-            Event::Noted { note: Note::Exhausted(_) } => {}
+            Event::Noted { note: Note::Exhausted(_) | Note::Paused(_) } => {}
             Event::Noted { note: Note::LastTurn(limit) } => self.on_last_turn(*limit, protocol),
-            Event::Noted { note: Note::Resumed } => self.on_resumed(at),
+            Event::Noted { note: Note::Resumed } => self.on_resumed(),
             Event::Noted { note: Note::MoreApproval(more) } => {
                 self.more_approval.extend(more.iter().map(|(tool, approval)| (Arc::clone(tool), *approval)));
             }
@@ -95,8 +96,7 @@ impl RunState {
         }
     }
 
-    fn on_resumed(&mut self, at: f64) {
-        self.paused += (at - self.last_at).max(0.0);
+    fn on_resumed(&mut self) {
         self.unbegun.clear();
         if self.ending.take().is_some() {
             self.phase = self.interrupted;

@@ -10,7 +10,6 @@ from callslip import (
     Agent,
     ChattyProtocol,
     Event,
-    Limits,
     OpenAPI,
     ScriptedModel,
     TicketProtocol,
@@ -343,25 +342,6 @@ def test_a_resumed_run_asks_the_approver(tmp_path, way, decision, amounts, outco
     assert shown == [{"amount": 5}]
     assert made == amounts
     assert result.tickets[0].outcome == outcome
-
-
-def test_a_run_that_only_waits_for_approval_keeps_its_time_limit():
-    async def main():
-        agent = Agent(
-            ScriptedModel([act("pay", amount=5), finish()]),
-            tools=[pay],
-            limits=Limits(seconds=1),
-        )
-        async with agent.stream("go") as run:
-            async for _ in run:
-                pass
-        return run.result
-
-    result = asyncio.run(main())
-    assert result.stop_reason == "limit"
-    assert result.tickets[0].outcome == "cancelled"
-    assert result.tickets[0].error == "cancelled before it began: it had no effect"
-    assert replay(result.run).export() == result.run.export()
 
 
 def test_an_approved_call_waits_for_no_neighbour():

@@ -257,7 +257,15 @@ def test_somebody_else_may_decide_meanwhile(store, sync):
 @WAYS
 def test_a_time_limit_does_not_wait_for_an_answer(run):
     stuck = threading.Event()
-    agent = agent_with(on_limit="raise")
+
+    @tool
+    def work(n: int) -> int:
+        """Work."""
+        stuck.wait(60)
+        return n
+
+    calls = block(("a", "work", {"n": 1}), ("b", "pay", {"amount": 5}))
+    agent = Agent(ScriptedModel([calls]), protocol="chatty", tools=[work, pay], on_limit="raise")
     try:
         with pytest.raises(LimitExceeded):
             run(agent, approve=lambda ticket: stuck.wait(60), limits=Limits(seconds=0.2))

@@ -446,13 +446,6 @@ def test_a_cancelled_run_cancels_what_waits(protocol, drive, store):
     assert replay(runs[0]).export() == runs[0].export()
 
 
-def test_the_time_limit_of_the_run_ends_the_wait(drive, store):
-    agent = agent_of("react", "anything", {}, store=store, limits=Limits(seconds=0.2))
-    result = drive(agent, "go", lambda run: None)
-    assert result.tickets[0].outcome == "cancelled"
-    assert result.stop_reason == "limit"
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("asks", [False, True])
 def test_a_time_limit_of_the_tool_counts_from_the_call(protocol, asks, store):

@@ -5,8 +5,8 @@ import asyncio
 import psycopg
 import pytest
 
-from callslip import Agent, Limits, tool
-from fleets.here import LONG, call, finish, pay, turns, until, working
+from callslip import Agent, tool
+from fleets.here import LONG, call, finish, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -45,9 +45,12 @@ async def all_of(watch):
     return [event async for event in watch if hasattr(event, "seq")]
 
 
-async def test_a_child_run_at_rest_ends_at_its_own_time_limit(web, database):
-    limits = Limits(seconds=2)
-    clerk = Agent(turns(call("pay", amount=7), finish()), tools=[pay], name="clerk", limits=limits)
+async def test_a_child_run_at_rest_goes_on_when_its_result_is_late(web, database):
+    @tool(external=True, timeout=2)
+    def sign() -> str:
+        """Sign."""
+
+    clerk = Agent(turns(call("sign"), finish()), tools=[sign], name="clerk")
     boss = Agent(
         turns(call("clerk", task="Pay."), finish("seen")),
         tools=[clerk.as_tool(description="Pays.")],
@@ -58,4 +61,4 @@ async def test_a_child_run_at_rest_ends_at_its_own_time_limit(web, database):
         result = await fleet.result(run_id, timeout=LONG)
     assert (result.value, result.stop_reason) == ("seen", "finished")
     child = web.run(f"{run_id}.T1")
-    assert (child.stop_reason, child.tickets[0].outcome) == ("limit", "cancelled")
+    assert (child.stop_reason, child.tickets[0].outcome) == ("finished", "error")

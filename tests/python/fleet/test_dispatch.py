@@ -14,7 +14,6 @@ import pytest
 from callslip import (
     Agent,
     Context,
-    Limits,
     ModelError,
     StoreError,
     TicketStore,
@@ -265,8 +264,14 @@ async def test_a_sweep_finds_at_once_what_is_to_begin_later(fleet, engine):
     assert await fleet.drive(run_id) == "rests"
 
 
-async def test_a_run_at_rest_is_found_at_its_time_limit(web, fleet):
-    run_id = await fleet.submit("clerk", "Pay 7.", limits=Limits(seconds=2))
+async def test_a_run_at_rest_is_found_when_its_result_is_late(web, engine):
+    @tool(external=True, timeout=2)
+    def sign() -> str:
+        """Sign."""
+
+    agent = agent_of(call("sign"), FINISH, tools=(sign,))
+    fleet = Fleet(web, [agent], lease=30, dispatch=engine)
+    run_id = await fleet.submit("clerk", "Sign.")
     assert await fleet.drive(run_id) == "rests"
     end = time.monotonic() + LONG
     while not (found := await fleet.due(waiting=30)):
@@ -275,7 +280,7 @@ async def test_a_run_at_rest_is_found_at_its_time_limit(web, fleet):
     assert found == [run_id]
     assert await fleet.drive(run_id) == "over"
     run = web.run(run_id)
-    assert (run.stop_reason, run.tickets[0].outcome) == ("limit", "cancelled")
+    assert (run.stop_reason, run.tickets[0].outcome) == ("finished", "error")
     assert replay(run).log == run.log
 
 

@@ -3,31 +3,40 @@
 import psycopg
 import pytest
 
-from callslip import Agent, Limits, ModelError, RunCancelled, tool
+from callslip import Agent, Limits, ModelError, RunCancelled, replay, tool
 from callslip.fleet import Fleet
 from fleets.here import LONG, call, finish, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
 
 
+@tool(queue="nowhere")
+def dig() -> str:
+    """Dig."""
+    raise AssertionError
+
+
 CLERK = Agent(turns(call("pay", amount=7), finish()), tools=[pay], name="clerk")
+# A call that waits for a worker counts as work, and one that awaits approval does not.
+DIGGER = Agent(turns(call("dig"), finish()), tools=[dig], name="digger")
 OFFICE = Agent(
     turns(call("clerk", task="Pay 7."), finish()), tools=[CLERK.as_tool()], name="office"
 )
 BOSS = Agent(turns(call("office", task="Pay 7."), finish()), tools=[OFFICE.as_tool()], name="boss")
+YARD = Agent(turns(call("digger", task="Dig."), finish()), tools=[DIGGER.as_tool()], name="yard")
+BUILDER = Agent(turns(call("yard", task="Dig."), finish()), tools=[YARD.as_tool()], name="builder")
 
 
 def queued(web):
     return web.query("SELECT FROM pgmq.q_callslip_default")
 
 
-async def at_rest(web, database, limits=None, **options):
+async def at_rest(web, database, agent=BOSS, limits=None, **options):
     """Return the id of a run that rests, as the two runs below it do."""
-    async with working(database, BOSS, **options):
-        run_id = await Fleet(web).submit("boss", "Pay 7.", limits=limits)
-        await until(
-            lambda: web.query("SELECT FROM callslip.ticket WHERE parked"), "a call is parked"
-        )
+    async with working(database, agent, **options):
+        run_id = await Fleet(web).submit(agent.name, "Pay 7.", limits=limits)
+        waits = "SELECT FROM callslip.ticket WHERE parked OR tool = 'dig'"
+        await until(lambda: web.query(waits), "a call waits")
         await until(lambda: not queued(web), "it rests")
     assert len(web.runs(status="running")) == 3
     return run_id
@@ -88,16 +97,16 @@ async def test_a_worker_that_dies_right_after_the_end_of_a_run(web, database, mo
 
 
 async def test_a_run_whose_time_is_over(web, database):
-    run_id = await at_rest(web, database, Limits(seconds=3))
-    async with working(database, BOSS):
+    run_id = await at_rest(web, database, BUILDER, Limits(seconds=3))
+    async with working(database, BUILDER):
         assert (await Fleet(web).result(run_id, timeout=LONG)).stop_reason == "limit"
         await until(lambda: not queued(web), "it is left")
     judge(web, run_id)
 
 
 async def test_a_run_whose_time_is_over_with_runs_of_other_workers_below_it(web, database):
-    run_id = await at_rest(web, database, Limits(seconds=3), children="anywhere")
-    async with working(database, BOSS, children="anywhere"):
+    run_id = await at_rest(web, database, BUILDER, Limits(seconds=3), children="anywhere")
+    async with working(database, BUILDER, children="anywhere"):
         assert (await Fleet(web).result(run_id, timeout=LONG)).stop_reason == "limit"
         await until(lambda: not web.runs(status="running"), "all are over")
         await until(lambda: not queued(web), "all are left")
@@ -105,13 +114,7 @@ async def test_a_run_whose_time_is_over_with_runs_of_other_workers_below_it(web,
 
 
 async def test_a_run_whose_time_is_over_while_nobody_makes_its_call(web, database):
-    @tool(queue="nowhere")
-    def dig() -> str:
-        """Dig."""
-        raise AssertionError
-
-    agent = Agent(turns(call("dig"), finish()), tools=[dig], name="digger")
-    async with working(database, agent):
+    async with working(database, DIGGER):
         run_id = await Fleet(web).submit("digger", "Dig.", limits=Limits(seconds=2))
         result = await Fleet(web).result(run_id, timeout=LONG)
         assert (result.stop_reason, result.tickets[0].outcome) == ("limit", "cancelled")
@@ -120,8 +123,8 @@ async def test_a_run_whose_time_is_over_while_nobody_makes_its_call(web, databas
 
 async def test_a_run_below_has_a_time_of_its_own(web, database):
     office = Agent(
-        turns(call("clerk", task="Pay 7."), finish()),
-        tools=[CLERK.as_tool()],
+        turns(call("digger", task="Dig."), finish()),
+        tools=[DIGGER.as_tool()],
         name="office",
         limits=Limits(seconds=2),
     )
@@ -131,3 +134,18 @@ async def test_a_run_below_has_a_time_of_its_own(web, database):
         assert (await Fleet(web).result(run_id, timeout=LONG)).value == "without it"
         await until(lambda: not queued(web), "it is left")
     assert sorted(run.stop_reason for run in web.runs()) == ["cancelled", "finished", "limit"]
+
+
+@pytest.mark.parametrize("children", ["here", "anywhere"])
+async def test_a_run_whose_child_runs_await_approval_has_all_its_time_left(web, database, children):
+    run_id = await at_rest(web, database, BOSS, Limits(seconds=30), children=children)
+    clerk = f"{run_id}.T1.T1"
+    if children == "here":
+        assert web.query("SELECT FROM callslip.run WHERE is_later") == []
+    with psycopg.connect(database, autocommit=True) as connection:
+        # As if it had rested for a minute.
+        connection.execute("UPDATE callslip.event SET at = at - 60")
+    web.run(clerk).approve("T1")
+    async with working(database, BOSS, children=children):
+        assert (await Fleet(web).result(run_id, timeout=LONG)).stop_reason == "finished"
+    assert replay(web.run(run_id)).log == web.run(run_id).log

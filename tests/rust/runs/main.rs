@@ -25,3 +25,4 @@ mod small_scope;
 mod tasks;
 #[cfg(not(feature = "python"))]
 mod waiting;
+mod wall_time;
