@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         ScriptResult,
     )
     from callslip.store import StoredRun, TicketStore, replay
-    from callslip.tools import Context, Fail, NotDone, Retry, Tool, ask_user, tool
+    from callslip.tools import Context, Fail, NotDone, Pending, Retry, Tool, ask_user, tool
 
 __all__ = [
     "Agent",
@@ -112,6 +112,7 @@ __all__ = [
     "NotDone",
     "OpenAPI",
     "PartialCall",
+    "Pending",
     "Priced",
     "Progress",
     "ProtocolError",
@@ -188,7 +189,7 @@ _HOMES = {
         "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
     ),
     "callslip.store": "StoredRun TicketStore replay",
-    "callslip.tools": "Context Fail NotDone Retry Tool ask_user tool",
+    "callslip.tools": "Context Fail NotDone Pending Retry Tool ask_user tool",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {

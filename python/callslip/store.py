@@ -223,6 +223,47 @@ class TicketStore(StoreReads):
         tell_deleted(self, erased)
         return len(erased)
 
+    def answer(
+        self,
+        key: str,
+        value: object = None,
+        *,
+        error: str | None = None,
+        by: str | None = None,
+        owner: str | None = None,
+        agent: str = "agent",
+    ) -> None:
+        """Answer the call that has returned `Pending` with this key, from any process.
+
+        The first answer counts. A webhook may answer the key before the call has returned: then it
+        is to try again.
+
+        Args:
+            key: The key.
+            value: As for `Run.answer`.
+            error: As for `Run.answer`.
+            by: As for `Run.answer`.
+            owner: The owner of the run.
+            agent: The name of the agent of the run.
+
+        Raises:
+            UsageError: No call has the key, or as for `Run.answer`: it was answered already, say.
+            StoreError: The store cannot be read, or the answer cannot be written down.
+        """
+        check_text("key", key)
+        check_known("key", key)
+        check_known("owner", owner)
+        check_text("agent", agent)
+        found = self._native.ticket_with(owner, agent, key)
+        if found is None:
+            raise UsageError(
+                f"expected the key of a call of agent {agent!r} that has returned Pending: got "
+                f"{key!r}, which none has; pass its owner and the name of its agent, and call "
+                "answer again once the call has returned"
+            )
+        run_id, ticket = found
+        self.run(run_id).answer(f"T{ticket}", value, error=error, by=by)
+
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete finished runs with their child runs.
 

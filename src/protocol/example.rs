@@ -137,6 +137,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             approved_by: None,
             external: None,
             awaits_result: false,
+            answer_key: None,
             answered_by: None,
             turn: 1,
             call_id: Some(format!("call_{id}")),

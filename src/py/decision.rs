@@ -6,7 +6,7 @@ use super::outcome::PyOutcome;
 use super::run_view::PyRunView;
 use crate::reply::Value;
 use crate::run::{InputError, RunMachine};
-use crate::ticket::TicketId;
+use crate::ticket::{External, TicketId};
 use pyo3::prelude::*;
 
 /// As `Run.approve`.
@@ -64,5 +64,18 @@ pub(super) fn answer(
     };
     let (answered, commands) = run.get().lock()?.apply_with(now, contents, answer)?;
     answered?;
+    to_commands(run.py(), &commands)
+}
+
+/// As `Run.pend`.
+pub(super) fn pend(
+    run: &Bound<'_, PyRunView>,
+    ticket: TicketId,
+    key: Option<&str>,
+    external: &str,
+    now: f64,
+) -> CoreResult<Vec<PyCommand>> {
+    let external: External = serde_json::from_str(external)?;
+    let (_, commands) = run.get().lock()?.apply(now, |machine| machine.pend(ticket, key, external, now))?;
     to_commands(run.py(), &commands)
 }

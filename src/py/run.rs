@@ -12,7 +12,7 @@ use super::reply_details::{Named, model_name, reply_details};
 use super::rows::PyUsage;
 use super::run_view::PyRunView;
 use super::setup::{Grammars, PySetup};
-use super::store::PyStore;
+use super::store::{PyStore, claim};
 use crate::live::{ClaimedRun, LiveRun};
 use crate::part::Content;
 use crate::run::{
@@ -288,6 +288,11 @@ impl PyRun {
         decision::answer(slf.as_super(), TicketId(ticket), outcome, now, by)
     }
 
+    /// A call has begun, and its result comes from outside: by a key, of this type, as JSON. Returns what follows.
+    fn pend(slf: &Bound<'_, Self>, ticket: u32, key: Option<&str>, kind: &str, now: f64) -> CoreResult<Vec<PyCommand>> {
+        decision::pend(slf.as_super(), TicketId(ticket), key, kind, now)
+    }
+
     /// Ends a call whose result did not come from outside in time.
     fn expire(slf: &Bound<'_, Self>, ticket: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
         input(slf, now, |machine| machine.expire(TicketId(ticket), now))
@@ -474,25 +479,18 @@ impl PyRun {
         input(slf, now, |machine| machine.time_out(now))
     }
 
-    /// Ends the run because the model client failed in a turn.
-    fn model_failed(slf: &Bound<'_, Self>, message: &str, turn: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
-        input(slf, now, |machine| machine.in_turn(turn, |machine| machine.model_failed(message, now)))
-    }
-
     /// Notes that nothing has worked on the run or on the runs below it since this time, in Unix seconds.
     fn pause(slf: &Bound<'_, Self>, since: f64, now: f64) -> CoreResult<Vec<PyCommand>> {
         input(slf, now, |machine| machine.pause(since, now))
+    }
+
+    /// Ends the run because the model client failed in a turn.
+    fn model_failed(slf: &Bound<'_, Self>, message: &str, turn: u32, now: f64) -> CoreResult<Vec<PyCommand>> {
+        input(slf, now, |machine| machine.in_turn(turn, |machine| machine.model_failed(message, now)))
     }
 
     /// Ends the run as cancelled.
     fn cancel(slf: &Bound<'_, Self>, now: f64) -> CoreResult<Vec<PyCommand>> {
         input(slf, now, |machine| machine.cancel(now))
     }
-}
-
-/// Claims a run of a store, to be resumed.
-fn claim(py: Python<'_>, store: &PyStore, run_id: &str, above: Option<&str>) -> CoreResult<LiveRun> {
-    let store = store.open()?;
-    let claimed = py.detach(|| ClaimedRun::claim(store, run_id, above))?;
-    Ok(LiveRun::open(claimed)?)
 }

@@ -205,6 +205,12 @@ impl PyRunView {
         Ok(self.lock()?.machine().origin().owner.as_deref().map(str::to_owned))
     }
 
+    /// The name of the agent that it began with.
+    #[getter]
+    fn agent(&self) -> CoreResult<String> {
+        Ok(self.lock()?.machine().origin().agent.clone())
+    }
+
     /// Whether this is its task, with marks for its parts.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn has_task(&self, py: Python<'_>, text: &str, parts: Vec<PyPart>) -> CoreResult<bool> {

@@ -2,7 +2,7 @@
 
 use super::error::{self, CoreError, CoreResult};
 use super::rows::{PyRunRow, PyTicketRow};
-use crate::live;
+use crate::live::{self, ClaimedRun, LiveRun};
 use crate::run::{read_contents, read_log};
 use crate::signal::{self, Signal, Signalled};
 use crate::store::sqlite::{Marks, Object, SqlValue};
@@ -196,6 +196,19 @@ impl PyStore {
     ) -> CoreResult<Option<String>> {
         let store = self.open()?;
         Ok(py.detach(|| store.run_with(&RunKey { owner, agent, key }))?)
+    }
+
+    /// The run and the number of the ticket that others know by a key.
+    fn ticket_with(
+        &self,
+        py: Python<'_>,
+        owner: Option<String>,
+        agent: String,
+        key: String,
+    ) -> CoreResult<Option<(String, u32)>> {
+        let store = self.open()?;
+        let found = py.detach(|| store.ticket_with(&RunKey { owner, agent, key }))?;
+        Ok(found.map(|(run_id, ticket)| (run_id, ticket.0)))
     }
 
     /// Runs, the latest first.
@@ -392,4 +405,11 @@ impl PyWaker {
     fn drain(&self) {
         self.signalled.drain();
     }
+}
+
+/// Claims a run of a store, to be resumed.
+pub(super) fn claim(py: Python<'_>, store: &PyStore, run_id: &str, above: Option<&str>) -> CoreResult<LiveRun> {
+    let store = store.open()?;
+    let claimed = py.detach(|| ClaimedRun::claim(store, run_id, above))?;
+    Ok(LiveRun::open(claimed)?)
 }

@@ -396,6 +396,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,
     },
+    /// A call has begun, and its result comes from outside. It is not made again, whatever its tool says of that.
+    TicketPending {
+        ticket: TicketId,
+        /// By what others know the call: unique among the runs of this owner and agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Arc<str>>,
+        /// What is known of the result.
+        external: Arc<External>,
+    },
     /// An attempt at a call failed. Another one follows, or the call ends with this failure.
     ToolAttemptFailed(Box<FailedCall>),
     /// A call ended.
@@ -448,7 +457,7 @@ impl Event {
     /// The ticket of which this has what came of an attempt: an outcome, a failure, or that it comes from outside.
     pub fn ended_ticket(&self) -> Option<TicketId> {
         match self {
-            Self::TicketCompleted { ticket, .. } => Some(*ticket),
+            Self::TicketCompleted { ticket, .. } | Self::TicketPending { ticket, .. } => Some(*ticket),
             Self::ToolAttemptFailed(failed) => Some(failed.ticket),
             _ => None,
         }
@@ -467,6 +476,6 @@ pub enum Note {
     Resumed,
     /// The agent that continues the run asks for more approval than the run did. It holds from the next call on.
     MoreApproval(MoreApproval),
-}
     /// Nothing worked on the run in these seconds before, which the other events don't tell.
     Paused(f64),
+}

@@ -8,7 +8,7 @@ use super::machine::{RunMachine, SharedLimits, result_parts};
 use super::state::Phase;
 use crate::part::Part;
 use crate::reply::Value;
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{External, Outcome, TicketId};
 use crate::tool::AnswerType;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -28,6 +28,18 @@ impl RunMachine {
     /// Whether a call awaits a result from outside now.
     pub fn awaits_result(&self, ticket: TicketId) -> bool {
         self.state.tickets.get(ticket).is_some_and(|ticket| ticket.awaits_result)
+    }
+
+    /// A call has begun, and its result comes from outside, by this key if there is one. Returns whether that is so.
+    pub fn pend(&mut self, ticket: TicketId, key: Option<&str>, external: External, now: f64) -> bool {
+        if self.state.phase == Phase::Finished || !self.state.may_pend(ticket) {
+            return false;
+        }
+        self.emit(Event::TicketPending { ticket, key: key.map(Arc::from), external: Arc::new(external) }, now);
+        // It is no call of this process any more.
+        self.started.remove(&ticket);
+        self.pending.insert(ticket);
+        true
     }
 
     /// Completes a call with a result or a failure from outside, which was checked, in the name of `by`.

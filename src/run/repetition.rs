@@ -191,6 +191,7 @@ mod tests {
                 approved_by: None,
                 external: None,
                 awaits_result: false,
+                answer_key: None,
                 answered_by: None,
                 arguments: None,
                 turn: 1,

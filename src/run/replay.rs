@@ -7,9 +7,10 @@ use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::model_name::{ModelName, ReplyDetails};
 use super::resume::{self, LoadError};
 use super::state::Phase;
+use crate::ticket::External;
 use crate::tool::MoreApproval;
-use std::sync::Arc;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why a log can't be replayed.
@@ -75,12 +76,11 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
             _ => {}
         }
     }
-    replayed.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
     replayed.timed_out = timed_out(records);
+    replayed.end = records.last().map_or(0, |last| last.seq.saturating_add(1));
     SharedLimits::Replayed(replayed)
 }
 
-/// What an agent that continues the run here asks for beyond the run's own approval: the second record has it.
 /// The positions at which the wall time was over: of the events that say so, and of the calls that were cancelled right
 /// before them.
 fn timed_out(records: &[Arc<Record>]) -> BTreeSet<u64> {
@@ -100,6 +100,7 @@ fn timed_out(records: &[Arc<Record>]) -> BTreeSet<u64> {
     positions
 }
 
+/// What an agent that continues the run here asks for beyond the run's own approval: the second record has it.
 fn more_approval(records: &[Arc<Record>]) -> MoreApproval {
     match records.get(1).map(|record| &record.event) {
         Some(Event::Noted { note: Note::MoreApproval(more) }) => more.clone(),
@@ -139,6 +140,9 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
             open_early(machine, records, at);
         }
+        Event::TicketPending { ticket, key, external } => {
+            machine.pend(*ticket, key.as_deref(), External::clone(external), at);
+        }
         Event::ToolAttemptFailed(failed) => machine.tool_attempt_failed(FailedCall::clone(failed), at),
         Event::TicketCompleted { ticket, outcome, spent, parts, by } if !outcome.is_cancelled() => {
             machine.complete_by(*ticket, (outcome.clone(), parts), spent.as_deref().copied(), by.clone(), at);
@@ -159,11 +163,11 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         }
         Event::UserSaid { text, parts, key } => machine.send_with(text, parts, key.as_deref(), at),
         Event::Noted { note: Note::Resumed } => machine.resume(at),
+        Event::Noted { note: Note::Paused(_) } => machine.emit(first.event.clone(), at),
         _ => match cause(machine, records) {
             Cause::Failed(error) => machine.model_failed(error, at),
             Cause::Cancelled => machine.cancel(at),
             Cause::TimedOut => machine.time_out(at),
-        Event::Noted { note: Note::Paused(_) } => machine.emit(first.event.clone(), at),
             Cause::Settled => machine.end_grace(at),
         },
     }

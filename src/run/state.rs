@@ -296,6 +296,7 @@ impl RunState {
             Event::TicketOpened(opened) => opened.ticket == self.tickets.next_id() && opened.needs.iter().all(known),
             Event::ToolAttemptFailed(failed) => self.is_next_failure(failed),
             Event::TicketCompleted { ticket, .. } => self.open_calls.contains_key(ticket),
+            Event::TicketPending { ticket, .. } => self.may_pend(*ticket),
             Event::Approved { ticket, .. } => self.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
             Event::ApprovalChecked { ticket, .. } => self.open_calls.get(ticket).is_some_and(|call| call.unchecked),
             Event::ArgumentsFilled { ticket, .. } => {

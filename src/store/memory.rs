@@ -4,10 +4,10 @@ use super::claim::{Claim, Claims};
 use super::projection::{self, TicketChange};
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Log, LogError, Position, RunKey, Store, StoreError, Wake, With};
-use crate::run::Record;
+use crate::run::{Event, Record};
 use crate::ticket::TicketId;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub struct MemoryStore {
 struct Contents {
     runs: HashMap<String, Run>,
     keys: HashMap<RunKey, String>,
+    /// The tickets that others know by a key, by their runs.
+    answer_keys: HashMap<RunKey, BTreeSet<(String, TicketId)>>,
     position: u64,
     /// The number of the next run, so that runs that began at once have an order.
     next: u64,
@@ -77,8 +79,23 @@ impl Run {
                     row.arguments = arguments.or(row.arguments.take());
                 }
             }
+            TicketChange::Pending { ticket, key, external } => {
+                if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.pend(key, external);
+                }
+            }
             TicketChange::All(rows) => self.tickets = rows.into_iter().map(|row| (row.ticket, row)).collect(),
         }
+    }
+}
+
+impl Run {
+    /// By what others know its tickets.
+    fn answer_keys(&self) -> impl Iterator<Item = (RunKey, TicketId)> {
+        self.tickets.values().filter_map(|ticket| {
+            let (owner, agent) = (self.row.owner.clone(), self.row.agent.clone());
+            Some((RunKey { owner, agent, key: ticket.answer_key.clone()? }, ticket.ticket))
+        })
     }
 }
 
@@ -106,6 +123,10 @@ impl Contents {
     fn remove(&mut self, run_ids: &HashSet<String>) -> usize {
         self.position += 1;
         let before = self.runs.len();
+        self.answer_keys.retain(|_, tickets| {
+            tickets.retain(|(run_id, _)| !run_ids.contains(run_id));
+            !tickets.is_empty()
+        });
         for removed in run_ids.iter().filter_map(|id| self.runs.remove(id)) {
             if let Some(key) = RunKey::of(&removed.row)
                 && self.keys.get(&key) == Some(&removed.row.run_id)
@@ -153,6 +174,19 @@ impl Store for MemoryStore {
         Ok(claimed.or_else(|| self.lock().keys.get(key).cloned()))
     }
 
+    fn ticket_with(&self, key: &RunKey) -> Result<Option<(String, TicketId)>, StoreError> {
+        let stored = self.lock();
+        let tickets = stored.answer_keys.get(key).into_iter().flatten();
+        let opened = tickets.filter_map(|known| {
+            let run = stored.runs.get(&known.0)?;
+            let row = run.tickets.get(&known.1)?;
+            (row.answer_key.as_ref() == Some(&key.key)).then_some((row.opened_at, run.number, known))
+        });
+        let first =
+            opened.min_by(|one, other| one.0.total_cmp(&other.0).then((one.1, &one.2.1).cmp(&(other.1, &other.2.1))));
+        Ok(first.map(|(.., known)| known.clone()))
+    }
+
     fn is_claimed(&self, run_id: &str) -> bool {
         self.claims.has(run_id)
     }
@@ -180,6 +214,12 @@ impl Store for MemoryStore {
         for record in &records {
             run.add(record, first);
             first = false;
+        }
+        let comes_from_outside = |record: &Arc<Record>| matches!(&record.event, Event::TicketPending { .. });
+        if is_new || records.iter().any(comes_from_outside) {
+            for (key, ticket) in run.answer_keys() {
+                stored.answer_keys.entry(key).or_default().insert((run_id.to_owned(), ticket));
+            }
         }
         if let Some(key) = RunKey::of(&run.row).filter(|_| is_new) {
             match stored.keys.entry(key) {

@@ -29,6 +29,7 @@ pub use sqlite::{Durability, SqliteStore};
 
 use crate::part::Content;
 use crate::run::Record;
+use crate::ticket::TicketId;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -98,6 +99,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// It can't be read.
     fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError>;
+
+    /// The ticket that others know by a key, of the runs of its owner and agent: the one that was opened first.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn ticket_with(&self, key: &RunKey) -> Result<Option<(String, TicketId)>, StoreError>;
 
     /// Whether a driver of this process has claimed a run just now.
     fn is_claimed(&self, run_id: &str) -> bool;

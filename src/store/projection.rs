@@ -21,6 +21,8 @@ pub(super) enum TicketChange<'a> {
     ApprovalChecked { ticket: TicketId, parked: bool, reason: Option<&'a str> },
     /// A person has approved of this one, with other arguments if there are any.
     Approved { ticket: TicketId, arguments: Option<String> },
+    /// This one has begun, and awaits its result from outside, by a key if there is one.
+    Pending { ticket: TicketId, key: Option<&'a str>, external: String },
     /// A log begins with its snapshot: these are all its tickets.
     All(Vec<TicketRow>),
 }
@@ -44,6 +46,7 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
                 .external
                 .as_ref()
                 .map(|_| opened.needs.is_empty() && !opened.needs_approval && !opened.checks_approval),
+            answer_key: None,
             external: opened.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
             opened_at: record.at,
             completed_at: None,
@@ -71,6 +74,11 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             ticket: *ticket,
             arguments: arguments.as_ref().map(|arguments| arguments.to_json()),
         },
+        Event::TicketPending { ticket, key, external } => TicketChange::Pending {
+            ticket: *ticket,
+            key: key.as_deref(),
+            external: serde_json::to_string(external).unwrap_or_default(),
+        },
         Event::Compacted { state, .. } if first => {
             TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }
@@ -92,6 +100,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         attempts: ticket.attempts,
         approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
         awaits_result: ticket.external.as_ref().map(|_| ticket.awaits_result),
+        answer_key: ticket.answer_key.as_deref().map(str::to_owned),
         external: ticket.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
         opened_at: ticket.opened_at,
         completed_at: None,
@@ -109,6 +118,12 @@ impl TicketRow {
     /// Something is changed after which it waits for a result, or not, if that comes from outside.
     pub(super) fn free(&mut self, is_free: bool) {
         self.awaits_result = self.awaits_result.map(|_| is_free);
+    }
+
+    /// Awaits a result from outside from now on.
+    pub(super) fn pend(&mut self, key: Option<&str>, external: String) {
+        self.awaits_result = Some(true);
+        (self.answer_key, self.external) = (key.map(str::to_owned), Some(external));
     }
 
     /// Takes the outcome, if there is none yet.

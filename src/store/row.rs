@@ -98,6 +98,8 @@ pub struct TicketRow {
     pub approval_reason: Option<String>,
     /// Whether it waits for a result from outside now; `None` for a call that the runtime makes itself.
     pub awaits_result: Option<bool>,
+    /// By what others know a call whose result turned out to come from outside.
+    pub answer_key: Option<String>,
     /// What is known of that result, as JSON.
     pub external: Option<String>,
     /// Unix seconds of opening.

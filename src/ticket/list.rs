@@ -1,6 +1,6 @@
 //! The tickets of one run, in the order of opening.
 
-use super::{Decision, Outcome, Status, Ticket, TicketId};
+use super::{Decision, External, Outcome, Status, Ticket, TicketId};
 use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,15 @@ impl TicketList {
             ticket.arguments = Some(Arc::clone(arguments));
             ticket.parked = parked;
             ticket.awaits_result = is_free && ticket.external.is_some();
+        }
+    }
+
+    /// It was begun, and its result comes from outside.
+    pub(crate) fn pend(&mut self, id: TicketId, key: Option<&Arc<str>>, external: &Arc<External>) {
+        if let Some(ticket) = self.get_mut(id) {
+            ticket.external = Some(Arc::clone(external));
+            ticket.answer_key = key.cloned();
+            ticket.awaits_result = true;
         }
     }
 

@@ -206,9 +206,12 @@ pub struct Ticket {
     /// Who has approved of it, where the program has named somebody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<Arc<str>>,
-    /// Set where its result comes from outside, and nothing is called.
+    /// Set where its result comes from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Arc<External>>,
+    /// By what others know it, where its result turned out to come from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_key: Option<Arc<str>>,
     /// Whether it waits for a result from outside.
     #[serde(default, skip_serializing_if = "is_false")]
     pub awaits_result: bool,

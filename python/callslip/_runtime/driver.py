@@ -15,13 +15,16 @@ from callslip._runtime.model_on_loop import LoopRequester
 from callslip._runtime.model_step import ask
 from callslip._runtime.on_loop import SessionDriver, call_tool, read_spent, run_task
 from callslip._runtime.pauses import DeadlineTimer
+from callslip._runtime.pending import await_result
 from callslip._runtime.questions import Question, answer
 from callslip._runtime.siblings import Finish, Siblings
 from callslip._runtime.start import begins_with_calls, prepare
 from callslip._runtime.tool_attempts import repeat
+from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError
 from callslip.tools import Outcome
+from callslip.tools._pending import PendingCall
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
@@ -339,7 +342,12 @@ class _Driver(SessionDriver):
         if scope.cancelled_caught:
             call.cancelled = True
             return ()
-        commands = session.complete_call(ticket, outcome)
+        commands: Sequence[Command]
+        if isinstance(outcome, PendingCall):
+            pending = await pool.in_own_thread(await_result, session, ticket, outcome)
+            commands = session.publish_events(pending)
+        else:
+            commands = session.complete_call(ticket, outcome)
         if scope.is_task_cancelled:
             await raise_cancelled()
         return commands

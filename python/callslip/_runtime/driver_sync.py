@@ -21,13 +21,23 @@ from callslip._runtime.calls import Call
 from callslip._runtime.model_in_thread import ThreadRequester, run_here
 from callslip._runtime.model_step import ask
 from callslip._runtime.on_loop import SessionDriver, call_if, call_to_end, call_tool, run_task
-from callslip._runtime.questions import Question, answer_sync, expire
+from callslip._runtime.pending import await_result
+from callslip._runtime.questions import (
+    AskAgainError,
+    PersonQuestion,
+    Question,
+    answer_sync,
+    begin_question,
+    expire,
+    settle,
+)
 from callslip._runtime.start import begins_with_calls, prepare_sync
 from callslip._runtime.stops import DeadlineReached, Stopped
 from callslip._runtime.tool_attempts import WaitingCalls
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.models._direct import too_late
+from callslip.tools._pending import PendingCall
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
@@ -85,6 +95,8 @@ class _Driver(SessionDriver):
         self._awaited: Future[Any] | None = None
         self._inline: Call | None = None
         self._question: Question | None = None
+        # Questions for people that wait beside the calls of a run with a time limit.
+        self._beside: dict[int, tuple[PersonQuestion, Future[Any]]] = {}
 
     def inject(self, make: Callable[[float], list[Command]]) -> bool:
         """Admit a message or a decision, from any thread. As `Driver.inject`."""
@@ -95,13 +107,15 @@ class _Driver(SessionDriver):
         self._arrived.put(lambda: self._todo.extend(session.publish_events(commands)))
         if self._is_wanted() and not session.core.finished:
             return True
-        # Questions for people that wait beside the calls of a run with a time limit.
-        self._beside: dict[int, tuple[PersonQuestion, Future[Any]]] = {}
         if (inline := self._inline) is not None:
             inline.cancelled = True
         if (awaited := self._awaited) is not None:
             awaited.cancel()
         return True
+
+    def look_at_time(self) -> None:
+        """Look at the deadline of the run again, from any thread. As `Driver.look_at_time`."""
+        self._arrived.put(lambda: None)
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in the run's own thread, once that waits for nothing but calls."""
@@ -113,10 +127,6 @@ class _Driver(SessionDriver):
             except BaseException as error:
                 future.set_exception(error)
                 if not isinstance(error, Exception):
-    def look_at_time(self) -> None:
-        """Look at the deadline of the run again, from any thread. As `Driver.look_at_time`."""
-        self._arrived.put(lambda: None)
-
                     raise
 
         self._arrived.put(call)
@@ -127,6 +137,7 @@ class _Driver(SessionDriver):
         self._todo.extend(commands)
         while not self._session.core.finished:
             deadline = self._session.core.deadline
+            self._drop_questions()
             try:
                 if self._todo:
                     command = self._todo.popleft()
@@ -137,9 +148,9 @@ class _Driver(SessionDriver):
                     self._handle_next()
             except DeadlineReached:
                 self._todo.extend(self._session.reach_deadline(deadline))
-            self._drop_questions()
             except Stopped:
                 self.handle_arrived()
+        self._drop_questions()
         self.wait_until_written()
         self.handle_arrived()
         for command in self._todo:
@@ -150,7 +161,6 @@ class _Driver(SessionDriver):
         """Wait until the log is written down: no command is performed before that."""
         commits = self._session.commits
         if commits is not None:
-        self._drop_questions()
             commits.written(self._session.core)
 
     def give_up_all(self) -> None:
@@ -178,6 +188,8 @@ class _Driver(SessionDriver):
                 self.start(command)
             case Command.CheckAnswer() | Command.CheckApproval():
                 self._todo.extend(self._answer(command))
+            case Command.AskApproval():
+                self._ask_person(command)
             case Command.AskResult():
                 self._ask_result(command)
             case Command.Settle():
@@ -188,8 +200,6 @@ class _Driver(SessionDriver):
     def _handle_next(self) -> None:
         """Wait for the end of a call, of the grace or of the run's time, and handle it."""
         until = [self._session.remaining(), self._waiting.remaining()]
-            case Command.AskApproval():
-                self._ask_person(command)
         if self._grace_ends is not None:
             until.append(self._grace_ends - time.perf_counter())
         until += [ends - self._session.now() for ends in self._expiring.values()]
@@ -213,16 +223,6 @@ class _Driver(SessionDriver):
             self._ask_person(command)
         elif command.until is not None:
             self._expiring[command.ticket] = command.until
-
-    def _take_expired(self) -> list[Command]:
-        """End the calls whose results did not come in time, and return the commands that follow."""
-        now = self._session.now()
-        late = [(ticket, ends) for ticket, ends in self._expiring.items() if ends <= now]
-        commands: list[Command] = []
-        for ticket, ends in late:
-            del self._expiring[ticket]
-            commands += expire(self._session, ticket, ends)
-        return commands
 
     def _ask_person(self, question: PersonQuestion) -> None:
         """Let a person answer, in this thread if the run has no time limit.
@@ -257,6 +257,16 @@ class _Driver(SessionDriver):
             if not self._session.is_due(question):
                 del self._beside[ticket]
                 asked.cancel()
+
+    def _take_expired(self) -> list[Command]:
+        """End the calls whose results did not come in time, and return the commands that follow."""
+        now = self._session.now()
+        late = [(ticket, ends) for ticket, ends in self._expiring.items() if ends <= now]
+        commands: list[Command] = []
+        for ticket, ends in late:
+            del self._expiring[ticket]
+            commands += expire(self._session, ticket, ends)
+        return commands
 
     def _ask(self, turn: int) -> Sequence[Command]:
         """Ask the model, and read its reply into the run."""
@@ -294,6 +304,10 @@ class _Driver(SessionDriver):
 
     def _end_attempt(self, command: Command.CallTool, outcome: Outcome) -> Sequence[Command]:
         """Complete a call, or let it wait for its next attempt."""
+        if isinstance(outcome, PendingCall):
+            return self._session.publish_events(
+                await_result(self._session, command.ticket, outcome)
+            )
         if self._waiting.add(command, outcome):
             self.wait_until_written()
             return ()

@@ -27,6 +27,7 @@ from callslip.events._of_tickets import (
     ArgumentsFilled,
     TicketCompleted,
     TicketOpened,
+    TicketPending,
     ToolAttemptFailed,
 )
 from callslip.events._progress import Progress
@@ -51,6 +52,7 @@ __all__ = [
     "RunStarted",
     "TicketCompleted",
     "TicketOpened",
+    "TicketPending",
     "ToolAttemptFailed",
     "UserSaid",
     "Violated",
@@ -73,6 +75,7 @@ _CLASSES: dict[str, type[Event]] = {
         ArgumentsFilled,
         ApprovalChecked,
         Approved,
+        TicketPending,
         ToolAttemptFailed,
         TicketCompleted,
         Noted,

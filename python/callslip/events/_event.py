@@ -25,6 +25,7 @@ EventKind: TypeAlias = Literal[
     "arguments_filled",
     "approval_checked",
     "approved",
+    "ticket_pending",
     "tool_attempt_failed",
     "ticket_completed",
     "noted",

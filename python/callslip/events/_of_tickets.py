@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentsFilled",
     "TicketCompleted",
     "TicketOpened",
+    "TicketPending",
     "ToolAttemptFailed",
 ]
 
@@ -116,6 +117,23 @@ class Approved(Event):
     arguments: Json | None = None
     at_rest: bool = False
     by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketPending(Event):
+    """A call has begun, and awaits its result from outside: its function has returned `Pending`.
+
+    Attributes:
+        ticket_id: The id of the ticket.
+        external: What is known of the result: `returns`, its JSON Schema, and `timeout`, seconds
+            from the opening of the ticket.
+        key: By what others know the call; `None` without a key.
+    """
+
+    kind: ClassVar[EventKind] = "ticket_pending"
+    ticket_id: str
+    external: dict[str, Any]
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from callslip.events import (
     RunStarted,
     TicketCompleted,
     TicketOpened,
+    TicketPending,
     ToolAttemptFailed,
     UserSaid,
     Violated,
@@ -87,6 +88,8 @@ def _of_ticket(event: Event) -> str | None:
             return f"{event.ticket_id} {call_line(event.tool, event.arguments)}{waits}"
         case ArgumentsFilled(needs_approval=True) | ApprovalChecked(needs_approval=True):
             return f"{event.ticket_id}{_WAITING}"
+        case TicketPending():
+            return f"{event.ticket_id} has begun, and awaits a result"
         case Approved():
             changed = "" if event.arguments is None else f": {call_line('', event.arguments)}"
             return f"{event.ticket_id} approved{_person(event.by)}{changed}"

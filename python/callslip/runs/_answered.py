@@ -10,6 +10,7 @@ from callslip.errors import UsageError
 from callslip.parts import Said
 from callslip.runs._elsewhere import from_text, to_text
 from callslip.tools import Outcome
+from callslip.tools._pending import PendingCall
 
 __all__ = ["answered", "outcome_from_text", "outcome_to_text"]
 
@@ -33,6 +34,8 @@ def outcome_to_text(outcome: Outcome) -> str:
     if isinstance(outcome, Outcome.Error):
         error = outcome.message, outcome.transient, outcome.again, outcome.wait
         return json.dumps({"error": error})
+    if isinstance(outcome, PendingCall):
+        return json.dumps({"pending": list(outcome)})
     kind = "retry" if isinstance(outcome, Outcome.Retry) else "in_doubt"
     return json.dumps({kind: cast("Any", outcome).message})
 
@@ -46,4 +49,7 @@ def outcome_from_text(text: str) -> Outcome:
     if kind == "error":
         message, transient, again, wait = value
         return Outcome.Error(message, transient, again=again, wait=wait)
+    if kind == "pending":
+        # As a tool returns it.
+        return cast("Outcome", PendingCall(*value))
     return Outcome.Retry(value) if kind == "retry" else Outcome.InDoubt(value)

@@ -24,6 +24,7 @@ from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._external import ExternalTool
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
+from callslip.tools._pending import Pending
 from callslip.tools._retries import RetryOn
 from callslip.tools._tool import Effect, Reconcile, Tool
 
@@ -38,6 +39,7 @@ __all__ = [
     "NeedsApproval",
     "NotDone",
     "Outcome",
+    "Pending",
     "Retry",
     "RetryOn",
     "Tool",

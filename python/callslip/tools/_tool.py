@@ -39,6 +39,7 @@ from callslip.tools._callable import (
 from callslip.tools._context import Context, state_of
 from callslip.tools._docstring import read_docstring
 from callslip.tools._outcome import Fail, Outcome, Retry
+from callslip.tools._pending import Pending, pending_call
 from callslip.tools._retries import RetryOn, RetryRule
 from callslip.tools._signature import Signature, read_signature
 
@@ -377,6 +378,9 @@ class Tool(Generic[P, R]):
         """Return the outcome of a call that returned `result`."""
         if isinstance(result, (Retry, Fail)):
             return self._outcome_of_error(result)
+        if isinstance(result, Pending):
+            # The runtime takes it in place of an outcome.
+            return cast("Outcome", pending_call(result, self.name, self._function))
         if hasattr(result, "__next__"):
             try:
                 result = collect_result(result, None)

@@ -53,6 +53,7 @@ impl RunState {
                 self.on_approval(event);
             }
             Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
+            Event::TicketPending { ticket, key, external } => self.tickets.pend(*ticket, key.as_ref(), external),
             Event::TicketCompleted { ticket, outcome, spent, parts, by } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
@@ -237,6 +238,7 @@ impl RunState {
             decision: None,
             approved_by: None,
             external: external.clone(),
+            answer_key: None,
             awaits_result: external.is_some() && needs.is_empty() && !needs_approval && !checks_approval,
             answered_by: None,
             arguments: Some(Arc::clone(arguments)),

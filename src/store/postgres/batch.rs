@@ -73,6 +73,7 @@ struct NewTicket {
     parts: Option<String>,
     awaits_result: Option<bool>,
     external: Option<String>,
+    answer_key: Option<String>,
 }
 
 /// What a batch changes of a ticket that was there before.
@@ -91,6 +92,8 @@ struct Patch {
     approval_reason: Option<String>,
     /// Whether it waits for a result now, if that comes from outside.
     is_free: Option<bool>,
+    external: Option<String>,
+    answer_key: Option<String>,
 }
 
 /// The parameters of the statement.
@@ -261,6 +264,11 @@ impl Making {
                 patch.park(false, true);
                 patch.arguments = arguments.clone().or(patch.arguments.take());
             }),
+            TicketChange::Pending { ticket, key, external } => self.change(run, ticket.0, |patch| {
+                (patch.is_free, patch.outcome_last) = (Some(true), false);
+                patch.external = Some(external.clone());
+                patch.answer_key = key.map(|key| encode(key).into_owned());
+            }),
             TicketChange::All(rows) => {
                 for row in rows {
                     let mut ticket = NewTicket::new(run, &row, None);
@@ -351,6 +359,7 @@ impl NewTicket {
             parts: None,
             awaits_result: row.awaits_result,
             external: row.external.clone(),
+            answer_key: text(&row.answer_key),
         }
     }
 
@@ -363,7 +372,12 @@ impl NewTicket {
             self.awaits_result = self.awaits_result.map(|_| false);
         }
         self.parked = patch.parked.unwrap_or(self.parked);
+        if patch.external.is_some() {
+            self.awaits_result.get_or_insert(false);
+        }
         self.awaits_result = self.awaits_result.map(|awaits| patch.is_free.unwrap_or(awaits));
+        self.external = patch.external.or(self.external.take());
+        self.answer_key = patch.answer_key.or(self.answer_key.take());
         self.arguments = patch.arguments.or(self.arguments.take());
         self.attempts = patch.attempts.unwrap_or(self.attempts);
         self.approval_reason = patch.approval_reason.or(self.approval_reason.take());

@@ -32,6 +32,7 @@ use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Position, RunKey, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
+use crate::ticket::TicketId;
 use lease::Leased;
 use link::{Connected, Failure, Link, Parameters};
 use shared::{Shared, lock};
@@ -293,6 +294,11 @@ impl Store for PostgresStore {
         let sql = "SELECT callslip.run_with($1, $2, $3)";
         let rows = self.read(async |connected| connected.query(sql, &[&agent, &owner, &key]).await)?;
         Ok(rows.first().and_then(|row| row.get(0)))
+    }
+
+    fn ticket_with(&self, key: &RunKey) -> Result<Option<(String, TicketId)>, StoreError> {
+        let (agent, owner, key) = keyed(key);
+        self.read(async |connected| read::ticket_with(connected, owner.as_deref(), &agent, &key).await)
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {

@@ -125,6 +125,20 @@ pub(super) async fn run_by_id(connected: &mut Connected, run_id: &str) -> Result
     Ok(connected.query(sql, &[&run_id]).await?.first().map(run))
 }
 
+/// The ticket that others know by a key, with the owner and the agent as they are written in the database.
+pub(super) async fn ticket_with(
+    connected: &mut Connected,
+    owner: Option<&str>,
+    agent: &str,
+    key: &str,
+) -> Result<Option<(String, TicketId)>, Error> {
+    let sql = "SELECT run.id, ticket.id FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+         WHERE ticket.answer_key = $3 AND coalesce(run.owner, '') = coalesce($1::text, '') AND run.agent = $2 \
+         ORDER BY ticket.opened_at, run.key, ticket.id LIMIT 1";
+    let rows = connected.query(sql, &[&owner, &agent, &key]).await?;
+    Ok(rows.first().map(|row| (row.get(0), TicketId(row.get::<_, i32>(1).cast_unsigned()))))
+}
+
 /// The conditions of a filter, with their values.
 #[derive(Default)]
 struct Where {
@@ -198,7 +212,7 @@ const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, 
      completed_at, outcome, arguments, text, opened.seq, opened.data, \
      completed.seq, completed.data, blob.data, attempts, \
      approval_reason, ticket.parts, (ticket.awaits_result AND NOT EXISTS (SELECT FROM callslip.inbox \
-     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS awaits_result, external FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS awaits_result, external, answer_key FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
      LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)";
@@ -233,6 +247,7 @@ impl Ticket {
             approval_reason: text(19),
             awaits_result: row.get(21),
             external: row.get(22),
+            answer_key: text(23),
             parts: Vec::new(),
         };
         let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);

@@ -35,6 +35,9 @@ WHERE next > 0;
 
 -- Tickets that wait for a result from outside, null for calls that the runtime makes itself; and what is known of that result.
 ALTER TABLE callslip.ticket ADD COLUMN awaits_result boolean, ADD COLUMN external text;
+-- By what others know a call that awaits its result: of the runs of one owner and agent, one has a key.
+ALTER TABLE callslip.ticket ADD COLUMN answer_key text COLLATE "C";
+CREATE INDEX ticket_answer_key ON callslip.ticket (answer_key) WHERE answer_key IS NOT NULL;
 CREATE INDEX ticket_awaits_result ON callslip.ticket (run) WHERE awaits_result;
 
 CREATE OR REPLACE VIEW callslip.tickets AS

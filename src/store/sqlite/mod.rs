@@ -20,6 +20,7 @@ use super::memory::conflict;
 use super::row::{RunFilter, RunRow, TicketFilter, TicketRow};
 use super::{Position, RunKey, Store, StoreError, Wake, With, fence};
 use crate::run::Record;
+use crate::ticket::TicketId;
 use lock::Lock;
 use read::ReadError;
 use rusqlite::Connection;
@@ -241,6 +242,10 @@ impl Store for SqliteStore {
             None => self.read(|connection| Ok(read::run_with(connection, key)?)),
             claimed => Ok(claimed),
         }
+    }
+
+    fn ticket_with(&self, key: &RunKey) -> Result<Option<(String, TicketId)>, StoreError> {
+        self.read(|connection| Ok(read::ticket_with(connection, key)?))
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {

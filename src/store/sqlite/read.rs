@@ -116,6 +116,14 @@ pub(super) fn run_with(connection: &Connection, key: &RunKey) -> rusqlite::Resul
     select.query_row(params![key.owner, key.agent, key.key], |row| row.get(0)).optional()
 }
 
+/// The ticket that others know by a key.
+pub(super) fn ticket_with(connection: &Connection, key: &RunKey) -> rusqlite::Result<Option<(String, TicketId)>> {
+    let select = "SELECT run.id, ticket.id FROM ticket JOIN run ON run.key = ticket.run WHERE ticket.answer_key = ?3 \
+         AND coalesce(run.owner, '') = coalesce(?1, '') AND run.agent = ?2 ORDER BY ticket.opened_at, run.key, ticket.id LIMIT 1";
+    let mut select = connection.prepare_cached(select)?;
+    select.query_row(params![key.owner, key.agent, key.key], |row| Ok((row.get(0)?, TicketId(row.get(1)?)))).optional()
+}
+
 /// The conditions of a filter, with their values.
 #[derive(Default)]
 struct Where {
@@ -175,7 +183,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
 const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
      completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data, attempts, \
-     approval_reason, ticket.parts, awaits_result, external FROM ticket JOIN run ON run.key = ticket.run \
+     approval_reason, ticket.parts, awaits_result, external, answer_key FROM ticket JOIN run ON run.key = ticket.run \
      LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
@@ -197,6 +205,7 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         attempts: row.get(18)?,
         approval_reason: row.get(19)?,
         awaits_result: row.get(21)?,
+        answer_key: row.get(23)?,
         external: row.get(22)?,
         opened_at: row.get(8)?,
         completed_at: row.get(9)?,

@@ -34,6 +34,9 @@ FROM run;
 ALTER TABLE ticket ADD COLUMN awaits_result INTEGER;
 -- What is known of that result, as JSON.
 ALTER TABLE ticket ADD COLUMN external TEXT;
+-- By what others know a call that awaits its result: of the runs of one owner and agent, one has a key.
+ALTER TABLE ticket ADD COLUMN answer_key TEXT;
+CREATE INDEX ticket_answer_key ON ticket (answer_key) WHERE answer_key IS NOT NULL;
 CREATE INDEX ticket_awaits_result ON ticket (opened_at) WHERE awaits_result;
 
 DROP VIEW tickets;

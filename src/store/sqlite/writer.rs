@@ -317,6 +317,12 @@ impl Writer {
                 self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments])?;
                 Ok(())
             }
+            TicketChange::Pending { ticket, key, external } => {
+                let update = "UPDATE ticket SET awaits_result = 1, answer_key = ?3, external = ?4 \
+                     WHERE run = ?1 AND id = ?2";
+                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, key, external])?;
+                Ok(())
+            }
             TicketChange::All(rows) => {
                 for row in rows {
                     insert_ticket(&self.connection, run, &row, None)?;
@@ -393,8 +399,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked, attempts, approval_reason, awaits_result, external) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
+         completed_at, outcome, parked, attempts, approval_reason, awaits_result, external, answer_key) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -413,6 +419,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.approval_reason,
         row.awaits_result,
         row.external,
+        row.answer_key,
     ])?;
     Ok(())
 }

@@ -173,6 +173,16 @@ pub(crate) fn approval_checked(ticket: u32) -> Event {
     Event::ApprovalChecked { ticket: TicketId(ticket), needs_approval, reason }
 }
 
+/// One of three keys.
+pub(crate) fn answer_key(ticket: u32) -> String {
+    format!("job \u{e9}\0 {}", ticket % 3)
+}
+
+pub(crate) fn pending(ticket: u32) -> Event {
+    let external = Arc::new(serde_json::from_str(r#"{"returns": {"type": "integer"}}"#).unwrap());
+    Event::TicketPending { ticket: TicketId(ticket), key: Some(answer_key(ticket).into()), external }
+}
+
 pub(crate) fn attempt_failed(ticket: u32, attempt: u32) -> Event {
     let wait = (!attempt.is_multiple_of(3)).then_some(1.5);
     Event::ToolAttemptFailed(Box::new(FailedCall::new(TicketId(ticket), attempt, "E: \"no\".", wait)))

@@ -2,7 +2,7 @@
 
 use crate::kit::*;
 use callslip::run::{Event, Record, compact};
-use callslip::store::{Claim, MemoryStore, RunFilter, RunStatus, SqliteStore, Store, StoreError, TicketFilter};
+use callslip::store::{Claim, MemoryStore, RunFilter, RunKey, RunStatus, SqliteStore, Store, StoreError, TicketFilter};
 use callslip::ticket::{Outcome, Status, TicketKind};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -79,6 +79,7 @@ fn event(kind: u8, tickets: &mut u32) -> Event {
         _ if kind >= 128 => approval_checked(u32::from(kind / 8 % 8)),
         _ if kind >= 96 => attempt_failed(u32::from(kind / 8 % 4), u32::from(kind % 32)),
         _ if kind >= 64 => Event::UserSaid { text: "More.".into(), parts: Vec::new(), key: None },
+        _ if kind >= 16 => pending(u32::from(kind / 8 % 8)),
         _ => resumed(),
     }
 }
@@ -223,6 +224,13 @@ impl<K: Kept> Pair<K> {
         }
         for filter in ticket_filters() {
             self.both(|store| store.tickets(&filter));
+        }
+        for (ticket, owner) in (0..3).flat_map(|ticket| [(ticket, None), (ticket, Some("ann \u{e9}\0"))]) {
+            for agent in ["agent", "child"] {
+                let key = answer_key(ticket);
+                let key = RunKey { owner: owner.map(str::to_owned), agent: agent.to_owned(), key };
+                self.both(|store| store.ticket_with(&key));
+            }
         }
         self.kept.check(&self.file);
     }

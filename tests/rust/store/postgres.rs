@@ -7,6 +7,7 @@ use callslip::store::{
     Claim, Hold, Position, PostgresStore, RunFilter, RunKey, RunRow, Store, StoreError, TicketFilter, TicketRow, Wake,
     With,
 };
+use callslip::ticket::TicketId;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
@@ -107,6 +108,10 @@ impl Store for Claiming {
 
     fn run_with(&self, key: &RunKey) -> Result<Option<String>, StoreError> {
         self.0.run_with(key)
+    }
+
+    fn ticket_with(&self, key: &RunKey) -> Result<Option<(String, TicketId)>, StoreError> {
+        self.0.ticket_with(key)
     }
 
     fn is_claimed(&self, run_id: &str) -> bool {
