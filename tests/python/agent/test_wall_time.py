@@ -142,38 +142,34 @@ def test_work_before_and_after_a_wait_counts(below, drive, store, clock):
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_decision_while_no_process_works_on_the_run_does_not_count(kind, store, clock):
-    script = [CALLS[kind], finish()]
-    agent = agent_of(clock, script, store)
-    other = []
+    logs = []
 
-    def leave(ticket):
-        if not other:
+    def copy(ticket):
+        if not logs:
             # As a process that ended leaves it.
-            other.append(TicketStore())
-            run_id = other[0].import_run(store.run(ticket.run_id).export())
-            clock.go(1000)
-            if kind == "pending":
-                other[0].answer("job-1", "an answer")
-            else:
-                settle(other[0], waiting_in(other[0])[0])
-            clock.go(1000)
-            again = agent_of(clock, [finish()], other[0])
-            result = again.resume_sync(run_id)
-            assert (result.stop_reason, result.tickets[0].outcome) == ("finished", "ok")
-            assert replay(result.run).export() == result.run.export()
+            logs.append(store.run(ticket.run_id).export())
         settle(store, ticket)
 
-    assert run_with(DRIVERS["async"], agent, leave).stop_reason == "finished"
+    run_with(DRIVERS["async"], agent_of(clock, [CALLS[kind], finish()], store), copy)
+    with TicketStore() as left:
+        run_id = left.import_run(logs[0])
+        clock.go(1000)
+        settle(left, waiting_in(left)[0])
+        clock.go(1000)
+        result = agent_of(clock, [finish()], left).resume_sync(run_id)
+    assert (result.stop_reason, result.tickets[0].outcome) == ("finished", "ok")
+    assert replay(result.run).export() == result.run.export()
 
 
-def test_a_call_beside_the_one_that_waits_is_work(drive, store, clock):
+@pytest.mark.parametrize(("seconds", "reason"), [(61, "limit"), (30, "finished")])
+def test_a_call_beside_the_one_that_waits_is_work(seconds, reason, drive, store, clock):
     is_asked, may_end = threading.Event(), threading.Event()
 
     @tool
     def work(n: int) -> int:
         """Work."""
         is_asked.wait(LONG)
-        clock.go(61)
+        clock.go(seconds)
         may_end.set()
         return n
 
@@ -193,7 +189,7 @@ def test_a_call_beside_the_one_that_waits_is_work(drive, store, clock):
             settle(store, ticket)
 
     result = run_with(drive, agent, act_on)
-    assert (result.stop_reason, result.tickets[1].outcome) == ("limit", "ok")
+    assert result.stop_reason == reason
     assert replay(result.run).export() == result.run.export()
 
 
