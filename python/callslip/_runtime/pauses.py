@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from callslip._runtime.place import child_id
 from callslip.errors import StoreError
-from callslip.runs._waiting import wait_of
+from callslip.events import Noted
+from callslip.runs._waiting import runs_below, wait_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip.runs import Run
 
-__all__ = ["DeadlineTimer", "note_pauses", "paused_since"]
+__all__ = ["DeadlineTimer", "note_pauses", "paused_below", "paused_since"]
 
 
 def _children_here(run: Run) -> Iterable[Run]:
@@ -35,6 +37,40 @@ def paused_since(run: Run, below: Callable[[Run], Iterable[Run]] = _children_her
     """
     wait = wait_of(run, below)
     return None if wait is None else max(one._core.last_at for one, _ in wait.runs)
+
+
+def paused_below(run: Run, now: float) -> float:
+    """Return the seconds since the last event of a run in which all that it waits for rested.
+
+    Args:
+        run: A run that rests, whose child runs may have ended since.
+        now: Unix seconds.
+    """
+    under_way, store = run._core.under_way, run._store
+    if store is None or not under_way or not all(is_task for _, is_task in under_way):
+        return 0.0
+    spans = [(run._core.last_at, now)]
+    for ticket, _ in under_way:
+        try:
+            child = store.run(child_id(run.id, ticket))
+        except StoreError:
+            # It waits for a worker.
+            return 0.0
+        rests = list(_rests(child, now))
+        both = ((max(one[0], other[0]), min(one[1], other[1])) for one in spans for other in rests)
+        spans = [(begins, ends) for begins, ends in both if begins < ends]
+    return sum(ends - begins for begins, ends in spans)
+
+
+def _rests(run: Run, now: float) -> Iterator[tuple[float, float]]:
+    """Yield the spans of time in which a run of a worker rested."""
+    last = now
+    for event in run.log:
+        if isinstance(event, Noted) and event.note == "resumed":
+            yield last, event.at
+        last = event.at
+    if paused_since(run, runs_below) is not None:
+        yield last, now
 
 
 def note_pauses(session: RunSession) -> None:

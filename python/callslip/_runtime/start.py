@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip._called import called, called_sync
-from callslip._runtime.pauses import paused_since
+from callslip._runtime.pauses import paused_below
 from callslip.errors import UsageError
 from callslip.parts import Content
-from callslip.runs._waiting import runs_below
 
 if TYPE_CHECKING:
     from callslip._core import Command
@@ -42,8 +41,9 @@ def resume_after_rest(session: RunSession) -> list[Command]:
     """Resume a run that has rested, or whose worker has ended: its time has passed meanwhile."""
     core, now = session.core, session.now()
     is_late = core.deadline is not None and now >= core.deadline
-    # What others are doing below it is in the store.
-    is_late = is_late and paused_since(session.run, runs_below) is None
+    if is_late and core.deadline is not None:
+        # What others were doing below it is in the store.
+        is_late = now - paused_below(session.run, now) >= core.deadline
     waited_for = core.under_way if is_late else None
     if waited_for is not None and _only_waits(session, waited_for):
         # Resuming begins the time anew.
