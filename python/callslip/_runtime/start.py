@@ -42,7 +42,7 @@ def resume_after_rest(session: RunSession) -> list[Command]:
     core, now = session.core, session.now()
     is_late = core.deadline is not None and now >= core.deadline
     if is_late and core.deadline is not None:
-        # What others were doing below it is in the store.
+        # The store has the work of others below it.
         is_late = now - paused_below(session.run, now) >= core.deadline
     waited_for = core.under_way if is_late else None
     if waited_for is not None and _only_waits(session, waited_for):

@@ -371,7 +371,7 @@ class Worker:
 def rest_of(run: Run[Any], shared: _core.SharedRuns) -> tuple[bool, float | None]:
     """Return whether it is worth it that a run rests, and how long it may at most.
 
-    It blocks while it reads what other workers do below a run with a time limit.
+    It blocks while it reads the runs below one with a time limit.
     """
     deadlines = _deadlines(run, time.time() + shared.clock_offset)
     if not deadlines:
