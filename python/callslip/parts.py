@@ -37,6 +37,8 @@ Content: TypeAlias = "str | Sequence[Any]"
 """What a user says: text, or a list of texts, images and files."""
 
 MOST_BYTES = 50_000_000
+MOST_PIXELS = 64_000_000
+"""Pixels of an image of others that is handed on: a small file may hold billions."""
 """Bytes of one image or file, at most."""
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9][\w.+-]{0,63}/[a-z0-9][\w.+-]{0,127}", re.ASCII)
@@ -327,7 +329,7 @@ def received(data: bytes, media_type: str | None, name: str | None = None) -> Fi
 
     Returns:
         `None` if there are no bytes or too many, the media type is not one, or the bytes are not
-        the image that it claims.
+        the image that it claims or have more than 64 million pixels.
     """
     known = _core.Part.guess_type(data, None)
     claimed = _without_parameters(media_type or "")
@@ -335,7 +337,13 @@ def received(data: bytes, media_type: str | None, name: str | None = None) -> Fi
         return None
     if not 0 < len(data) <= MOST_BYTES:
         return None
-    return File._of(_core.Part(data, known or claimed, name))
+    part = _core.Part(data, known or claimed, name)
+    return None if has_too_many_pixels(part) else File._of(part)
+
+
+def has_too_many_pixels(part: _core.Part) -> bool:
+    """Return whether an image is too large to be handed on or shown."""
+    return (part.width or 0) * (part.height or 0) > MOST_PIXELS
 
 
 class Marks:

@@ -54,7 +54,11 @@ impl Profile {
     }
 }
 
-/// The first message to the launcher. With it come the script's stdin, where it is not `/dev/null`.
+/// The files of a control group that a launcher is handed, in this order: who is in it, its memory, what befell it.
+pub(crate) const GROUP_FILES: [&str; 3] = ["cgroup.procs", "memory.stat", "memory.events"];
+
+/// The first message to the launcher. With it come the script's stdin, where it is not `/dev/null`, and the files of its
+/// control group, if it has one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchRequest {
     /// How the script is confined.
@@ -74,6 +78,9 @@ pub(crate) struct LaunchRequest {
     /// The user that it becomes, where the program is root.
     pub(crate) user: Option<u32>,
     pub(crate) bounds: Bounds,
+    /// There is a control group for it.
+    #[serde(default)]
+    pub(crate) group: bool,
     /// What its processes are known by: a limit that limits nothing.
     pub(crate) mark: u64,
     /// The namespaces of the program, as `/proc/self/ns` shows them.

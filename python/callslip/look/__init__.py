@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from callslip._options import (
     check_called_with,
@@ -117,7 +116,13 @@ def _checked(
     return Texts(limit=texts, redact=redact)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _written(page: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_text(page, encoding="utf-8", newline="\n")
+        # A new page is the user's alone; one that is there keeps its mode.
+        with open(path, "w", encoding="utf-8", newline="\n", opener=_private) as file:
+            file.write(page)
     return page

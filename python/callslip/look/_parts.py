@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from callslip.errors import StoreError
 from callslip.look._text import Texts
-from callslip.parts import File
+from callslip.parts import File, has_too_many_pixels
 
 __all__ = ["Parts"]
 
@@ -54,6 +54,8 @@ class Parts:
 
     def _data(self, part: File) -> bytes | None:
         if not self._images or part.media_type not in _SHOWN or part.size > _MOST_BYTES:
+            return None
+        if has_too_many_pixels(part._part):
             return None
         try:
             data = part.data

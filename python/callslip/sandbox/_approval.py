@@ -59,7 +59,12 @@ class PackageApproval:
                 self._requirements.add(_requirement(one))
 
     def summary(self) -> str:
-        """Return the approved packages, for the description of the tool."""
+        """Return which packages a script may declare, for the description of the tool.
+
+        Empty if it may declare none, as where somebody should be asked and nobody is there.
+        """
+        if self.asks and find_person() is None:
+            return ""
         if self.asks or self._decide is not None:
             return "others than the standard library's have to be approved"
         known = sorted(self._names | self._requirements)

@@ -11,6 +11,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from callslip import _core
+from callslip.parts import MOST_PIXELS, has_too_many_pixels
 from callslip.sandbox._text import strip_invisible
 
 if TYPE_CHECKING:
@@ -57,8 +59,10 @@ def artifact_html(artifact: Artifact) -> str:
     name = html.escape(f"{artifact.path} ({artifact.size} bytes)")
     try:
         if artifact.mime in _IMAGES and artifact.size <= _LARGEST_IMAGE:
-            data = base64.b64encode(artifact.read_bytes()).decode()
-            source = f"data:{artifact.mime};base64,{data}"
+            content = artifact.read_bytes()
+            if has_too_many_pixels(_core.Part(content, artifact.mime, None)):
+                return f"<p>{name}: not shown, more than {MOST_PIXELS:,} pixels</p>"
+            source = f"data:{artifact.mime};base64,{base64.b64encode(content).decode()}"
             return f'<img src="{source}" alt="{name}" title="{name}" style="max-width:100%">'
         if artifact.mime == "text/csv":
             return f"<p>{name}</p>{_table(artifact)}"

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from callslip import _lazy
 from callslip.errors import UsageError
+from callslip.sandbox._folders import new_file
 
 __all__ = ["FileStore", "SharedFiles", "open_file_store"]
 
@@ -134,7 +135,7 @@ class FolderStore:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = path.parent / f".{secrets.token_hex(8)}"
         try:
-            with unfinished.open("xb") as file:
+            with new_file(unfinished) as file:
                 shutil.copyfileobj(content, file, _PIECE)
                 file.flush()
                 os.fsync(file.fileno())

@@ -11,12 +11,12 @@ import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from callslip import _lazy
 from callslip.errors import UsageError
 
-__all__ = ["ArtifactFolder", "WorkFolder", "read_file", "remove_tree"]
+__all__ = ["ArtifactFolder", "WorkFolder", "new_file", "read_file", "remove_tree"]
 
 
 class ArtifactFolder:
@@ -50,10 +50,19 @@ class ArtifactFolder:
         """Write a file. The path must be safe already."""
         file = self.path / path
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("xb") as out:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with new_file(file) as out:
             out.write(content)
         return file
+
+
+def new_file(path: Path) -> BinaryIO:
+    """Open a new file that nobody else may read, for writing.
+
+    Raises:
+        OSError: It cannot be written, for example because there is a file of that name.
+    """
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -75,7 +84,7 @@ def read_file(path: Path, most: int) -> bytes:
 def _check_writable(folder: Path) -> None:
     """Check before a script runs, because its artifacts would be lost."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

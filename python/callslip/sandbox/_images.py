@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from callslip.parts import IMAGE_TYPES, Image, received
+from callslip import _core
+from callslip.parts import IMAGE_TYPES, MOST_PIXELS, Image, has_too_many_pixels, received
 from callslip.sandbox._folders import read_file
 
 if TYPE_CHECKING:
@@ -46,5 +47,7 @@ def _read(artifact: Artifact) -> Image | str | None:
     # A folder of the program is open to others.
     if hashlib.sha256(data).hexdigest() != artifact.sha256:
         return "not attached: the file was changed meanwhile"
+    if has_too_many_pixels(_core.Part(data, artifact.mime, None)):
+        return f"not attached: more than {MOST_PIXELS:,} pixels"
     file = received(data, artifact.mime, artifact.path)
     return file if isinstance(file, Image) else None

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 from callslip._options import check_type
 from callslip.parts import Image
 from callslip.sandbox._display import artifact_html, result_html, result_text
-from callslip.sandbox._folders import ArtifactFolder
+from callslip.sandbox._folders import ArtifactFolder, new_file
 from callslip.sandbox._text import strip_control_codes
 
 __all__ = ["Artifact", "Isolation", "ScriptResult", "ScriptStatus", "safe_path"]
@@ -100,14 +100,16 @@ class Artifact:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Copy the file to its `path` below a directory. Returns the path of the copy.
 
+        Only the user of this program may read the copy (mode 0600).
+
         Raises:
             UsageError: `directory` is not a path.
             FileExistsError: There is a file of that name.
         """
         check_type("directory", directory, (str, os.PathLike), "a path")
         target = Path(directory) / self.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("rb") as source, target.open("xb") as copy:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.file.open("rb") as source, new_file(target) as copy:
             shutil.copyfileobj(source, copy)
         return target
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol, cast
 
+from callslip.sandbox._folders import new_file
+
 __all__ = ["Digest", "UnreadableArchiveError", "copy_files", "pack", "unpack"]
 
 _BLOCK = 4096
@@ -195,8 +197,8 @@ def copy_files(folder: Path, directory: Path) -> list[Path]:
             if path.is_symlink():
                 continue
             copy = directory / path.relative_to(folder)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("rb") as source, copy.open("xb") as target:
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with path.open("rb") as source, new_file(copy) as target:
                 shutil.copyfileobj(source, target)
             copies.append(copy)
     return copies

@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 
 const STAGE: &str = "the way to the interpreter";
 
-/// Opens it, where it is closed.
-pub(crate) fn open(request: &LaunchRequest) -> Result<(), SetupError> {
+/// Opens it, where it is closed to this user.
+pub(crate) fn open(request: &LaunchRequest, user: u32) -> Result<(), SetupError> {
     let needed: Vec<&Path> = request.readable.iter().chain(&request.writable).map(PathBuf::as_path).collect();
-    let closed: BTreeSet<&Path> = needed.iter().filter_map(|path| gate(path)).collect();
+    let closed: BTreeSet<&Path> = needed.iter().filter_map(|path| gate(path, user)).collect();
     if closed.is_empty() {
         return Ok(());
     }
@@ -53,9 +53,14 @@ pub(crate) fn open(request: &LaunchRequest) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// The first folder on the way that others may not enter.
-fn gate(path: &Path) -> Option<&Path> {
+/// The first folder on the way that the user may not enter.
+fn gate(path: &Path, user: u32) -> Option<&Path> {
     let mut way: Vec<&Path> = path.ancestors().skip(1).collect();
     way.reverse();
-    way.into_iter().find(|folder| fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o001 == 0))
+    let closed = |folder: &Path| {
+        let metadata = fs::metadata(folder)?;
+        let may = if metadata.uid() == user { 0o100 } else { 0o001 };
+        Ok::<_, std::io::Error>(metadata.mode() & may == 0)
+    };
+    way.into_iter().find(|folder| closed(folder).unwrap_or(false))
 }

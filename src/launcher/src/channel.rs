@@ -13,6 +13,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const STAGE: &str = "the socket to the runner";
+/// The script's stdin, and the files of its control group.
+const MOST: usize = 1 + wire::GROUP_FILES.len();
 
 pub(crate) struct Channel {
     socket: OwnedFd,
@@ -35,14 +37,14 @@ impl Channel {
         Ok(Self { socket, received: Vec::new(), closed: false })
     }
 
-    /// What is to be done, and the script's stdin, if it has one.
-    pub(crate) fn request(&mut self) -> Result<(LaunchRequest, Option<OwnedFd>), SetupError> {
-        let mut descriptor = None;
+    /// What is to be done, and the descriptors that came with it.
+    pub(crate) fn request(&mut self) -> Result<(LaunchRequest, Vec<OwnedFd>), SetupError> {
+        let mut descriptors = Vec::new();
         loop {
             if let Some(request) = wire::take(&mut self.received).at("the order")? {
-                return Ok((request, descriptor));
+                return Ok((request, descriptors));
             }
-            if !self.receive(&mut descriptor, RecvFlags::empty())? {
+            if !self.receive(&mut descriptors, RecvFlags::empty())? {
                 return Err(SetupError::new(STAGE, "it was closed before the order came"));
             }
         }
@@ -51,7 +53,7 @@ impl Channel {
     /// The instructions that have come, without waiting. `Stop` once the runner is gone.
     pub(crate) fn instructions(&mut self) -> Result<Vec<Instruction>, SetupError> {
         let mut found = Vec::new();
-        let is_open = self.receive(&mut None, RecvFlags::DONTWAIT)?;
+        let is_open = self.receive(&mut Vec::new(), RecvFlags::DONTWAIT)?;
         while let Some(instruction) = wire::take(&mut self.received).at(STAGE)? {
             found.push(instruction);
         }
@@ -88,9 +90,9 @@ impl Channel {
     }
 
     /// Returns whether the other side is still there.
-    fn receive(&mut self, descriptor: &mut Option<OwnedFd>, flags: RecvFlags) -> Result<bool, SetupError> {
+    fn receive(&mut self, descriptors: &mut Vec<OwnedFd>, flags: RecvFlags) -> Result<bool, SetupError> {
         let mut bytes = [0; 16_384];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = flags | RecvFlags::CMSG_CLOEXEC;
         let message = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
@@ -100,11 +102,11 @@ impl Channel {
             Err(errno) => return Err(errno).at(STAGE),
         };
         if message.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(SetupError::new(STAGE, "more descriptors came than one"));
+            return Err(SetupError::new(STAGE, "too many descriptors came"));
         }
         for one in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = one {
-                *descriptor = descriptors.into_iter().next();
+            if let RecvAncillaryMessage::ScmRights(received) = one {
+                descriptors.extend(received);
             }
         }
         self.received.extend(bytes.get(..message.bytes).unwrap_or_default());

@@ -3,7 +3,7 @@
 //! Counted are the files in its folders, and those that have no name any more but are held: open in a process, or mapped
 //! into one. A look continues where the one before stopped, so that it is short however much there is.
 
-use crate::procfs::{self, Common};
+use crate::procfs;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -134,13 +134,7 @@ impl Disk {
             return Ok(true);
         }
         let Some(pid) = sweep.processes.pop() else { return Ok(false) };
-        let mut tables: Vec<i32> = Vec::new();
-        for thread in procfs::threads(pid) {
-            // Threads may have tables of their own.
-            if tables.iter().any(|other| procfs::share(*other, thread, Common::Files)) {
-                continue;
-            }
-            tables.push(thread);
+        for thread in procfs::tables(pid) {
             let folder = format!("/proc/{pid}/task/{thread}/fd");
             for descriptor in procfs::numbers(&folder) {
                 let Ok(metadata) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
@@ -148,6 +142,7 @@ impl Disk {
                     sweep.found.insert(metadata.ino(), metadata.blocks() * 512);
                 }
             }
+            // Once it is open, it shows the memory whoever ends.
             if sweep.maps.is_none() {
                 sweep.maps = File::open(format!("/proc/{pid}/task/{thread}/maps")).ok().map(|file| (file, Vec::new()));
             }

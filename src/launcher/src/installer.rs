@@ -10,15 +10,19 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Becomes the installer: the most bytes of a file, the folder, the program and its arguments. Returns only why it
-/// couldn't.
+/// Becomes the installer: the most bytes of a file and of memory, the seconds of processor time, the folder, the program
+/// and its arguments. Returns only why it couldn't.
 pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> SetupError {
     const STAGE: &str = "starting the installer";
-    let bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
-    let (Some(bytes), Some(folder), Some(program)) = (bytes, arguments.next(), arguments.next()) else {
-        return SetupError::new(STAGE, "its folder or its program was not named");
+    let mut amount = || arguments.next().and_then(|amount| amount.to_str()?.parse::<u64>().ok());
+    let (bytes, memory, seconds) = (amount(), amount(), amount());
+    let (Some(bytes), Some(memory), Some(seconds), Some(folder), Some(program)) =
+        (bytes, memory, seconds, arguments.next(), arguments.next())
+    else {
+        return SetupError::new(STAGE, "its limits, its folder or its program were not named");
     };
-    for (resource, amount) in [(Resource::Fsize, bytes), (Resource::Core, 0)] {
+    let limits = [(Resource::Fsize, bytes), (Resource::Data, memory), (Resource::Cpu, seconds), (Resource::Core, 0)];
+    for (resource, amount) in limits {
         // What is limited more already stays so.
         let _ = setrlimit(resource, Rlimit { current: Some(amount), maximum: Some(amount) });
     }

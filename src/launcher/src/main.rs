@@ -6,7 +6,9 @@
 
 mod bind_paths;
 mod channel;
+mod control_group;
 mod cpu;
+mod descriptors;
 mod disk;
 mod installer;
 mod landlock_rules;
@@ -27,6 +29,7 @@ mod user_namespace;
 mod wire;
 
 use channel::Channel;
+use control_group::ControlGroup;
 use setup_error::SetupError;
 use std::env;
 use std::fs::File;
@@ -68,13 +71,14 @@ fn tell(channel: &mut Channel, SetupError { stage, cause }: SetupError) -> bool 
 }
 
 fn run(channel: &mut Channel) -> Result<(), SetupError> {
-    let (request, stdin) = channel.request()?;
+    let (request, mut descriptors) = channel.request()?;
+    let group = if request.group { ControlGroup::take(&mut descriptors) } else { None };
     privilege::become_reaper(request.profile)?;
     privilege::wake_at_once(true);
     let folder = mounts::prepare(&request)?;
     channel.send(&Report::Standing, folder.as_ref())?;
     drop(folder);
     privilege::shed(&request)?;
-    let payload = script_process::ScriptProcess::start(&request, stdin)?;
-    supervisor::Supervisor::new(channel, &request, payload)?.until_the_end()
+    let payload = script_process::ScriptProcess::start(&request, descriptors.pop(), group.as_ref())?;
+    supervisor::Supervisor::new(channel, &request, payload, group)?.until_the_end()
 }

@@ -30,14 +30,16 @@ impl Memory {
         Self { most, processors, files, shares: None, used: 0, processes: 1 }
     }
 
-    /// What is used right now, in bytes. What several share counts once where that matters: it takes longer to know.
-    pub(crate) fn used(&mut self, living: &[i32]) -> u64 {
+    /// What is used right now, in bytes, with what the kernel holds for it besides. What several share counts once where
+    /// that matters: it takes longer to know.
+    pub(crate) fn used(&mut self, living: &[i32], besides: u64) -> u64 {
         let files: u64 = self.files.iter().filter_map(|path| statfs(path).ok()).map(|held| taken(&held)).sum();
+        let files = files.saturating_add(besides);
         let counts_shared = self.files.is_empty();
         let sum: u64 = living.iter().map(|pid| whole(*pid, counts_shared)).sum();
         self.processes = living.len() as u64;
-        self.used =
-            files + if files + sum <= self.most || living.len() < 2 { sum } else { self.by_shares(living, sum) };
+        let room = self.most.saturating_sub(files);
+        self.used = files + if sum <= room || living.len() < 2 { sum } else { self.by_shares(living, sum, room) };
         self.used
     }
 
@@ -47,22 +49,24 @@ impl Memory {
         room / FILLED / self.processors.min(self.processes.max(1))
     }
 
-    fn by_shares(&mut self, living: &[i32], sum: u64) -> u64 {
+    fn by_shares(&mut self, living: &[i32], sum: u64, room: u64) -> u64 {
         if let Some((at, shares, sum_then)) = self.shares {
             let copied = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_mul(COPIED);
             let grown = shares + sum.saturating_sub(sum_then);
-            if grown.saturating_add(copied.saturating_mul(self.processors)) <= self.most {
+            if grown.saturating_add(copied.saturating_mul(self.processors)) <= room {
                 return grown;
             }
         }
-        let mut distinct: Vec<i32> = Vec::new();
+        let mut distinct: Vec<(i32, i32)> = Vec::new();
         for pid in living {
-            if !distinct.iter().any(|other| procfs::share(*other, *pid, Common::Memory)) {
-                distinct.push(*pid);
+            // Who has lost its memory is compared by nothing: it would seem to share it with others like it.
+            let Some(thread) = procfs::living_threads(*pid).first().copied() else { continue };
+            if !distinct.iter().any(|(_, other)| procfs::share(*other, thread, Common::Memory)) {
+                distinct.push((*pid, thread));
             }
         }
         let counts_shared = self.files.is_empty();
-        let shares = distinct.iter().map(|pid| share(*pid, counts_shared)).sum();
+        let shares = distinct.iter().map(|(pid, _)| share(*pid, counts_shared)).sum();
         self.shares = Some((Instant::now(), shares, sum));
         shares
     }
@@ -73,13 +77,13 @@ fn taken(held: &rustix::fs::StatFs) -> u64 {
     held.f_blocks.saturating_sub(held.f_bfree).saturating_mul(size)
 }
 
-/// All of a process: of its first thread, or where that one is dead, of the others, which have it in common.
+/// All of a process, by a thread that has its memory: the first, or where that one is dead, another.
 fn whole(pid: i32, counts_shared: bool) -> u64 {
     let of = |path: String| of_status(&fs::read_to_string(path).ok()?, counts_shared);
     of(format!("/proc/{pid}/status"))
         .or_else(|| {
-            let mut threads = procfs::threads(pid).into_iter();
-            threads.find_map(|thread| of(format!("/proc/{pid}/task/{thread}/status")))
+            let mut threads = procfs::living_threads(pid).into_iter();
+            threads.find_map(|thread| of(format!("/proc/{thread}/status")))
         })
         .unwrap_or(0)
 }
@@ -99,7 +103,7 @@ fn share(pid: i32, counts_shared: bool) -> u64 {
         let shared = if counts_shared { part("Pss_Shmem:") } else { 0 };
         Some(procfs::amount(&text, "Pss_Anon:")? + part("SwapPss:") + procfs::amount(&status, "VmPTE:")? + shared)
     };
-    let mut threads = procfs::threads(pid).into_iter();
+    let mut threads = procfs::living_threads(pid).into_iter();
     threads.find_map(|thread| told(pid, thread)).unwrap_or_else(|| whole(pid, counts_shared))
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{Gid, Uid};
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const STAGE: &str = "the script's folders";
 /// Below it is all that the script writes, so that one limit holds for it.
@@ -24,10 +24,12 @@ pub(crate) fn prepare(request: &LaunchRequest) -> Result<Option<OwnedFd>, SetupE
         }
         Profile::Restricted => {
             if let Some(user) = request.user {
-                bind_paths::open(request)?;
-                for folder in &request.writable {
-                    give(folder, user, user)?;
+                // The script's own folder first: nobody else may pass it.
+                let own = request.script.iter().flat_map(|(path, _)| path.parent().into_iter().chain([path.as_path()]));
+                for path in own.chain(request.writable.iter().map(PathBuf::as_path)) {
+                    give(path, user, user)?;
                 }
+                bind_paths::open(request, user)?;
             }
         }
         Profile::Unconfined => {}

@@ -12,6 +12,26 @@ pub(crate) fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task")).collect()
 }
 
+/// The threads of a process that have memory. One whose first thread has ended is found by the others; where they come
+/// and go, it is asked again.
+pub(crate) fn living_threads(pid: i32) -> Vec<i32> {
+    const ATTEMPTS: usize = 8;
+    for _ in 0..ATTEMPTS {
+        let all = threads(pid);
+        let living: Vec<i32> = all.iter().copied().filter(|thread| has_memory(*thread)).collect();
+        if all.is_empty() || !living.is_empty() || all == [pid] {
+            return living;
+        }
+    }
+    Vec::new()
+}
+
+/// Whether a process or thread has memory. It has lost it once it is ending.
+fn has_memory(thread: i32) -> bool {
+    let pages = |text: String| text.split_ascii_whitespace().next()?.parse::<u64>().ok();
+    fs::read_to_string(format!("/proc/{thread}/statm")).ok().and_then(pages).is_some_and(|pages| pages > 0)
+}
+
 /// A field of `status` or `smaps_rollup` that is an amount, in bytes.
 pub(crate) fn amount(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -77,10 +97,23 @@ pub(crate) enum Common {
     Files = 2,
 }
 
-/// Whether two processes or threads have it in common. Where the system doesn't tell, they have not.
+/// Whether two processes or threads have it in common. Where the system doesn't tell, they have not. Two that are ending
+/// have nothing in common, although the system says so: neither has anything.
 pub(crate) fn share(one: i32, other: i32, what: Common) -> bool {
     // SAFETY: takes plain numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, one, other, what as libc::c_int, 0_usize, 0_usize) == 0 }
+    let equal = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what as libc::c_int, 0_usize, 0_usize) == 0 };
+    equal && has_memory(one) && has_memory(other)
+}
+
+/// One thread of each table of open files in a process: threads may have tables of their own.
+pub(crate) fn tables(pid: i32) -> Vec<i32> {
+    let mut tables: Vec<i32> = Vec::new();
+    for thread in living_threads(pid) {
+        if !tables.iter().any(|other| share(*other, thread, Common::Files)) {
+            tables.push(thread);
+        }
+    }
+    tables
 }
 
 #[cfg(test)]
@@ -101,6 +134,23 @@ mod tests {
         assert_eq!(amount(text, "RssAnon:"), Some(2 << 20));
         assert_eq!(amount(text, "VmSwap:"), None);
         assert_eq!(number(text, "Threads:"), Some(3));
+    }
+
+    #[test]
+    fn who_has_ended_shares_nothing() {
+        let mut ended = [(); 2].map(|()| std::process::Command::new("true").spawn().unwrap());
+        let pids = [&ended[0], &ended[1]].map(|child| i32::try_from(child.id()).unwrap());
+        while pids.iter().any(|pid| stat(*pid, None).is_none_or(|stat| stat.state != b'Z')) {
+            std::thread::yield_now();
+        }
+        assert!(!share(pids[0], pids[1], Common::Memory));
+        assert!(living_threads(pids[0]).is_empty());
+        for child in &mut ended {
+            child.wait().unwrap();
+        }
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        assert!(!living_threads(own).is_empty());
+        assert_eq!(tables(own).len(), 1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The script's own process, from its birth to the moment its program begins.
 
+use crate::control_group::ControlGroup;
 use crate::setup_error::{At, SetupError};
 use crate::wire::{Bounds, LaunchRequest, Profile};
 use crate::{landlock_rules, mounts, privilege, seccomp};
@@ -18,12 +19,19 @@ use std::path::Path;
 use std::process::Command;
 
 const STAGE: &str = "the script's process";
+/// Signals that wait, and timers of `timer_create`.
+const SIGNALS: u64 = 256;
 
 /// A message from the script's process before its program begins.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
-    Ready(Vec<String>),
-    Fault { stage: String, errno: i32, message: String },
+    /// The layers that hold, and whether its control group does.
+    Ready(Vec<String>, bool),
+    Fault {
+        stage: String,
+        errno: i32,
+        message: String,
+    },
 }
 
 pub(crate) struct ScriptProcess {
@@ -38,7 +46,11 @@ pub(crate) struct ScriptProcess {
 
 impl ScriptProcess {
     /// Forks. The child builds the rest of the sandbox around itself, reports it, and waits at the gate.
-    pub(crate) fn start(request: &LaunchRequest, stdin: Option<OwnedFd>) -> Result<Self, SetupError> {
+    pub(crate) fn start(
+        request: &LaunchRequest,
+        stdin: Option<OwnedFd>,
+        group: Option<&ControlGroup>,
+    ) -> Result<Self, SetupError> {
         let (words, telling) = pipe_with(PipeFlags::CLOEXEC).at(STAGE)?;
         let (waiting, gate) = pipe_with(PipeFlags::CLOEXEC).at(STAGE)?;
         // What is slow and no part of the box, the parent does: the child counts as the script's.
@@ -48,7 +60,9 @@ impl ScriptProcess {
             -1 => Err(SetupError::last(STAGE)),
             0 => {
                 drop((words, gate));
-                let fault = match become_payload(request, stdin, processes, &telling, &waiting) {
+                // Before it has any memory of its own. Where it may not, the launcher counts.
+                let grouped = group.is_some_and(ControlGroup::enter);
+                let fault = match become_payload(request, stdin, &Held { processes, grouped }, &telling, &waiting) {
                     Ok(never) => match never {},
                     Err(fault) => fault,
                 };
@@ -77,12 +91,18 @@ fn tell(telling: &OwnedFd, word: &Word) {
     }
 }
 
+/// How its amounts are limited.
+struct Held {
+    processes: u64,
+    grouped: bool,
+}
+
 enum Never {}
 
 fn become_payload(
     request: &LaunchRequest,
     stdin: Option<OwnedFd>,
-    processes: u64,
+    held: &Held,
     telling: &OwnedFd,
     waiting: &OwnedFd,
 ) -> Result<Never, SetupError> {
@@ -96,13 +116,13 @@ fn become_payload(
     if let Some(folder) = request.writable.first() {
         rustix::process::chdir(folder).at("entering the script's folder")?;
     }
-    limit(&request.bounds, processes, request.mark)?;
+    limit(&request.bounds, held.processes, request.mark)?;
     // Where the machine runs out of memory, it is the script's that is wanted back. Where that can't be said, it isn't.
     let _ = fs::write("/proc/self/oom_score_adj", "800");
     privilege::drop_all(request)?;
     // After the change of the user, which undoes it. Where the launcher is gone already, the gate is closed.
     set_parent_process_death_signal(Some(Signal::KILL)).at(STAGE)?;
-    let layers = match request.profile {
+    let mut layers = match request.profile {
         Profile::Unconfined => Vec::new(),
         Profile::Isolated | Profile::Restricted => {
             let version = landlock_rules::confine(request)?;
@@ -110,7 +130,8 @@ fn become_payload(
             measured(request, version)?
         }
     };
-    tell(telling, &Word::Ready(layers));
+    layers.push(if held.grouped { "memory limit by cgroup" } else { "memory limit by polling" }.to_owned());
+    tell(telling, &Word::Ready(layers, held.grouped));
     loop {
         match rustix::io::read(waiting, &mut [0; 1]) {
             Ok(1) => break,
@@ -139,6 +160,8 @@ fn limit(bounds: &Bounds, processes: u64, mark: u64) -> Result<(), SetupError> {
         (Resource::Nproc, same(processes)),
         (Resource::Memlock, same(0)),
         (Resource::Msgqueue, same(0)),
+        // Signals that wait and timers are counted for the user, in all processes together.
+        (Resource::Sigpending, same(SIGNALS)),
         // It limits nothing here: the script's processes are known by it, whatever becomes of the launcher.
         (Resource::Rttime, same(mark)),
     ] {

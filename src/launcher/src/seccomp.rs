@@ -3,6 +3,9 @@
 //! A list of what is denied, since what interpreters and packages call is open-ended. Calls that are newer than the list
 //! do not exist for the script.
 
+#[cfg(all(test, target_arch = "x86_64"))]
+mod allowed;
+
 use crate::setup_error::SetupError;
 use crate::wire::{LaunchRequest, Profile};
 use libc::c_long;
@@ -20,9 +23,14 @@ const STAGE: &str = "seccomp";
 const LAST_KNOWN: u32 = 462;
 /// Not every C library that libc describes knows these.
 const FCHMODAT2: c_long = general::__NR_fchmodat2 as c_long;
+const IO_PGETEVENTS: c_long = general::__NR_io_pgetevents as c_long;
 const KEXEC_FILE_LOAD: c_long = general::__NR_kexec_file_load as c_long;
 const STATMOUNT: c_long = general::__NR_statmount as c_long;
 const LISTMOUNT: c_long = general::__NR_listmount as c_long;
+const MAP_SHADOW_STACK: c_long = general::__NR_map_shadow_stack as c_long;
+const LSM_SET_SELF_ATTR: c_long = general::__NR_lsm_set_self_attr as c_long;
+/// `PR_SCHED_CORE`.
+const CORE_SCHEDULING: libc::c_int = 62;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
@@ -48,27 +56,33 @@ pub(crate) fn apply(request: &LaunchRequest) -> Result<(), SetupError> {
     let fault =
         |error: &dyn std::error::Error| SetupError { stage: STAGE.into(), cause: io::Error::other(error.to_string()) };
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| fault(&error))?;
-    let alone = request.profile == Profile::Restricted;
     let mut filters: Vec<BpfProgram> = vec![unknown()];
-    let mut lists = vec![
-        (denied(alone).map_err(|error| fault(&error))?, libc::EPERM),
-        (missing(), libc::ENOSYS),
-        (moved(), libc::EINVAL),
-        (always(&[libc::SYS_flock]), libc::ENOLCK),
-    ];
-    let buffers = buffers().map_err(|error| fault(&error))?;
-    if alone {
-        lists.push((buffers.into_iter().chain(pretended()).collect(), 0));
-        lists.push((attributes(), libc::EOPNOTSUPP));
-    } else {
-        lists.push((buffers, 0));
-    }
-    for (rules, errno) in lists {
+    for (rules, errno) in lists(request.profile == Profile::Restricted).map_err(|error| fault(&error))? {
         let action = SeccompAction::Errno(errno.cast_unsigned());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).map_err(|error| fault(&error))?;
         filters.push(filter.try_into().map_err(|error: seccompiler::BackendError| fault(&error))?);
     }
     filters.iter().try_for_each(|filter| apply_filter(filter).map_err(|error| fault(&error)))
+}
+
+/// What is not done, and the error number that it is answered with; 0 as if it had been.
+///
+/// `alone`: there are no namespaces.
+fn lists(alone: bool) -> Result<Vec<(Rules, libc::c_int)>, seccompiler::BackendError> {
+    let mut lists = vec![
+        (denied(alone)?, libc::EPERM),
+        (missing(), libc::ENOSYS),
+        (moved(), libc::EINVAL),
+        (always(&[libc::SYS_flock]), libc::ENOLCK),
+    ];
+    if alone {
+        lists.push((buffers()?.into_iter().chain(pretended()).collect(), 0));
+        lists.push((attributes(), libc::EOPNOTSUPP));
+    } else {
+        lists.push((buffers()?, 0));
+        lists.push((new_attributes(), libc::EOPNOTSUPP));
+    }
+    Ok(lists)
 }
 
 /// Another number space would slip past the list, and so would calls that it doesn't know.
@@ -96,9 +110,21 @@ fn always(calls: &[c_long]) -> Rules {
     calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
-/// Calls that the C library does without: its arguments can't be looked into.
+/// As on an older kernel. The C library does without the first, whose arguments can't be looked into. Of the contexts of
+/// asynchronous input there are few on the machine, for all users together; rules of landlock take memory that no limit sees.
 fn missing() -> Rules {
-    always(&[libc::SYS_clone3])
+    always(&[
+        libc::SYS_clone3,
+        libc::SYS_io_setup,
+        libc::SYS_io_destroy,
+        libc::SYS_io_submit,
+        libc::SYS_io_cancel,
+        libc::SYS_io_getevents,
+        IO_PGETEVENTS,
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_add_rule,
+        libc::SYS_landlock_restrict_self,
+    ])
 }
 
 /// Moving data between files without copying it: pipes and sockets would hold pages that no limit sees. Whoever calls
@@ -114,6 +140,11 @@ fn buffers() -> Result<Rules, seccompiler::BackendError> {
     let sizes = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
     let each = sizes.into_iter().map(|size| Rule::new(vec![equal(1, libc::SOL_SOCKET)?, equal(2, size)?]));
     Ok(Rules::from([(libc::SYS_setsockopt, each.collect::<Result<_, _>>()?)]))
+}
+
+/// In a file system in memory, lists of access and other attributes of a file are memory that no limit sees.
+fn new_attributes() -> Rules {
+    always(&[libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr])
 }
 
 /// What is read of a file besides its content, which landlock doesn't hold back either: as on a file system without.
@@ -195,31 +226,33 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
     let marked = vec![equal(1, u64::from(general::RLIMIT_RTTIME))?, Condition::new(2, Length::Qword, Compare::Ne, 0)?];
     rules.insert(libc::SYS_prlimit64, vec![Rule::new(marked)?]);
 
-    // Pairs are connected for good. Of datagrams, each could be sent to any path.
+    // Pairs are connected for good. Of datagrams, each could be sent to any path; of other families, the kernel's modules
+    // would be loaded.
     let kind =
         |value: libc::c_int| Condition::new(1, Length::Dword, Compare::MaskedEq(0xf), u64::from(value.cast_unsigned()));
+    let other = std::iter::once(Rule::new(vec![unequal(0, u64::from(libc::AF_UNIX.cast_unsigned()))?]));
     let pair = [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(|one| Rule::new(vec![kind(one)?]));
-    rules.insert(libc::SYS_socketpair, pair.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_socketpair, other.chain(pair).collect::<Result<_, _>>()?);
 
-    // Larger pipes, whose memory no limit sees; leases and notes, which hold up other processes that open a file.
-    let commands = [libc::F_SETPIPE_SZ, libc::F_SETLEASE, libc::F_NOTIFY];
+    // Larger pipes, whose memory no limit sees; leases and notes, which hold up other processes that open a file; locks that
+    // belong to no process, in whose descriptors they could be counted.
+    let commands = [libc::F_SETPIPE_SZ, libc::F_SETLEASE, libc::F_NOTIFY, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
     let each = commands.into_iter().map(|command| Rule::new(vec![equal(1, u64::from(command.cast_unsigned()))?]));
     rules.insert(libc::SYS_fcntl, each.collect::<Result<_, _>>()?);
 
     // Other layouts of memory, but asking for the present one.
     rules.insert(libc::SYS_personality, vec![Rule::new(vec![unequal(0, 0)?, unequal(0, 0xffff_ffff)?])?]);
 
+    // A processor's other half to itself. Without namespaces, the launcher must be able to look into the script too.
+    let options = [CORE_SCHEDULING].into_iter().chain(alone.then_some(libc::PR_SET_DUMPABLE));
+    let each = options.map(|option| Rule::new(vec![equal(0, u64::from(option.cast_unsigned()))?]));
+    rules.insert(libc::SYS_prctl, each.collect::<Result<_, _>>()?);
+
     if alone {
-        rules.extend(always(DENIED_ALONE));
         // Whose priority, and of what: this process, and nothing of the user's.
         for (call, process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
             rules.insert(call, vec![Rule::new(vec![unequal(0, process)?])?, Rule::new(vec![unequal(1, 0)?])?]);
         }
-        // The launcher must be able to look into it.
-        rules.insert(
-            libc::SYS_prctl,
-            vec![Rule::new(vec![equal(0, u64::from(libc::PR_SET_DUMPABLE.cast_unsigned()))?])?],
-        );
         // Other processes of the user: the first argument names one.
         for (call, index) in [
             (libc::SYS_prlimit64, 0),
@@ -229,13 +262,6 @@ fn denied(alone: bool) -> Result<Rules, seccompiler::BackendError> {
         ] {
             rules.entry(call).or_default().push(Rule::new(vec![unequal(index, 0)?])?);
         }
-    } else {
-        // The network of the box has nothing but itself. All other families lead elsewhere: those with paths to whatever
-        // listens below a folder that can be read.
-        let families = [libc::AF_INET, libc::AF_INET6];
-        let others = families.map(|family| unequal(0, u64::from(family.cast_unsigned())));
-        let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-        rules.insert(libc::SYS_socket, vec![Rule::new(others)?]);
     }
     Ok(rules)
 }
@@ -327,7 +353,17 @@ const DENIED: &[c_long] = &[
     libc::SYS_semctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
+    MAP_SHADOW_STACK,
+    // Every way to another process, also where the network has nothing but itself: its buffers are memory that no limit
+    // sees. With messages, open files could be sent: while one is under way, nobody holds it.
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
     // Becoming somebody else.
+    LSM_SET_SELF_ATTR,
     libc::SYS_setuid,
     libc::SYS_setgid,
     libc::SYS_setreuid,
@@ -351,8 +387,3 @@ const DENIED_ON_X86_64: &[c_long] = &[
     libc::SYS_sysfs,
     libc::SYS__sysctl,
 ];
-
-/// Without namespaces: every way to another process, and messages, with which open files could be sent: while one is
-/// under way, nobody holds it.
-const DENIED_ALONE: &[c_long] =
-    &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_sendmsg, libc::SYS_sendmmsg];

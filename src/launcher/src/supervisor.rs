@@ -1,7 +1,9 @@
 //! Keeps a script's limits until it ends.
 
 use crate::channel::Channel;
+use crate::control_group::ControlGroup;
 use crate::cpu::{self, Cpu};
+use crate::descriptors::{Descriptors, MOST_ENTRIES};
 use crate::disk::Disk;
 use crate::memory::Memory;
 use crate::processes::{self, Processes};
@@ -30,6 +32,9 @@ pub(crate) struct Supervisor<'a> {
     cpu: Cpu,
     memory: Memory,
     disk: Disk,
+    descriptors: Descriptors,
+    /// Where there is one, the kernel keeps the limit of memory.
+    group: Option<ControlGroup>,
     /// When the limits are looked at next.
     due: Instant,
     /// Its program has begun.
@@ -51,6 +56,7 @@ impl<'a> Supervisor<'a> {
         channel: &'a mut Channel,
         request: &'a LaunchRequest,
         payload: ScriptProcess,
+        group: Option<ControlGroup>,
     ) -> Result<Self, SetupError> {
         let bounds = &request.bounds;
         // What is limited by a file system of its own needs no counting, but it is in memory.
@@ -67,6 +73,8 @@ impl<'a> Supervisor<'a> {
             cpu: Cpu::new(payload.pid),
             memory: Memory::new(bounds.memory_bytes, in_memory),
             disk: Disk::new(bounds.disk_bytes, bounds.disk_files, &counted),
+            descriptors: Descriptors::default(),
+            group,
             due: Instant::now(),
             payload,
             began: false,
@@ -75,7 +83,10 @@ impl<'a> Supervisor<'a> {
             limit: None,
         };
         match supervisor.word() {
-            Some(Word::Ready(layers)) => supervisor.channel.send(&Report::Ready { layers }, None)?,
+            Some(Word::Ready(layers, grouped)) => {
+                supervisor.group = supervisor.group.take_if(|_| grouped);
+                supervisor.channel.send(&Report::Ready { layers }, None)?;
+            }
             other => return Err(supervisor.fail(other)),
         }
         Ok(supervisor)
@@ -163,12 +174,21 @@ impl<'a> Supervisor<'a> {
         let began = cpu::own_time(0);
         let living = self.processes.living();
         let bounds = &self.request.bounds;
-        let memory = self.memory.used(&living);
-        self.usage.peak = self.usage.peak.max(memory);
+        let held = self.descriptors.held(&living);
+        let memory = match &self.group {
+            _ if held.entries > MOST_ENTRIES => u64::MAX,
+            // What the kernel keeps needs no counting, but for whoever is warned.
+            Some(group) => group.memory().min(bounds.memory_bytes),
+            None => self.memory.used(&living, held.bytes),
+        };
+        if memory < u64::MAX {
+            self.usage.peak = self.usage.peak.max(memory);
+        }
         self.usage.cpu_ms = self.cpu.used_ms(&living);
         let disk = self.disk.used(&living);
         let period = if self.cpu.short_lived { SHORT_PERIOD_MS } else { PERIOD_MS };
-        let period = Duration::from_millis(self.memory.patience_ms().clamp(SHORTEST_MS, period));
+        let patience = if self.group.is_some() { period } else { self.memory.patience_ms() };
+        let period = Duration::from_millis(patience.clamp(SHORTEST_MS, period));
         // What it took itself, however long it had to wait for a processor.
         let took = cpu::own_time(0).zip(began).map_or(0, |(now, began)| now.saturating_sub(began));
         self.due = Instant::now() + period.max(Duration::from_nanos(took) * SHARE);
@@ -200,10 +220,11 @@ impl<'a> Supervisor<'a> {
         });
         self.processes.end();
         let status = own.map(|(_, status)| status);
+        let killed = self.group.as_ref().is_some_and(ControlGroup::is_over);
         let report = Report::End {
             exit: status.and_then(rustix::process::WaitStatus::exit_status),
             signal: status.and_then(rustix::process::WaitStatus::terminating_signal),
-            limit: self.limit.map(str::to_owned),
+            limit: self.limit.or(killed.then_some("memory")).map(str::to_owned),
             cpu_ms: self.usage.cpu_ms.max(processes::ended_cpu_ms()),
             max_rss: self.usage.peak.max(processes::largest_ended()),
         };

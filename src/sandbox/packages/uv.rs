@@ -19,6 +19,13 @@ const KEPT_LINES: usize = 200;
 /// The most progress reports of one installation.
 const TOLD: usize = 300;
 
+/// What the installer may take of memory, and of processor time to find out what is needed, and to unpack it. Descriptions
+/// of packages are as little trusted as their files. It has threads for each processor, with stacks of their own.
+const MEMORY: u64 = 1 << 30;
+const MEMORY_PER_PROCESSOR: u64 = 8 << 20;
+const RESOLVE_SECONDS: u64 = 20;
+const INSTALL_SECONDS: u64 = 120;
+
 /// How often what is installed is measured.
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -45,7 +52,7 @@ impl Installer<'_> {
         let (wanted, found) = (self.draft.home().join("wanted.in"), self.draft.home().join("found.txt"));
         let lost = |cause: std::io::Error| Refused::install(format!("the installer was lost: {cause}"));
         std::fs::write(&wanted, requirements.join("\n")).map_err(lost)?;
-        let mut command = self.command(&["pip", "compile", "--no-header", "--no-annotate"]);
+        let mut command = self.command(RESOLVE_SECONDS, &["pip", "compile", "--no-header", "--no-annotate"]);
         command.arg("--output-file").arg(&found).arg("--").arg(&wanted);
         self.drive(command, limit, tell, cancelled).await?;
         let text = std::fs::read_to_string(&found).map_err(lost)?;
@@ -63,7 +70,7 @@ impl Installer<'_> {
         tell: &mut impl FnMut(&str, &str),
         cancelled: watch::Receiver<bool>,
     ) -> Result<(), NotInstalled> {
-        let mut command = self.command(&["pip", "install", "--no-deps", "--compile-bytecode"]);
+        let mut command = self.command(INSTALL_SECONDS, &["pip", "install", "--no-deps", "--compile-bytecode"]);
         command.arg("--target").arg(self.draft.target()).arg("--").args(packages);
         self.drive(command, limit, tell, cancelled).await?;
         let (target, most) = (self.draft.target(), self.most());
@@ -79,6 +86,8 @@ impl Installer<'_> {
         mut cancelled: watch::Receiver<bool>,
     ) -> Result<(), NotInstalled> {
         const TOO_LARGE_A_FILE: i32 = 25;
+        const TOO_LONG: i32 = 24;
+        const ABORTED: i32 = 6;
         if !is_executable(&self.request.uv) {
             let message = "packages can't be installed here, because uv is missing (the developer can install \
                            callslip[sandbox]): write the script without them";
@@ -112,6 +121,13 @@ impl Installer<'_> {
         match ended {
             Ok(status) if status.success() => Ok(()),
             Ok(status) if status.signal() == Some(TOO_LARGE_A_FILE) => Err(self.too_large()),
+            // It aborts where it gets no more memory.
+            Ok(status) if matches!(status.signal(), Some(TOO_LONG | ABORTED)) => {
+                let what = if status.signal() == Some(TOO_LONG) { "processor time" } else { "memory" };
+                let message =
+                    format!("the packages take too much {what} to resolve or install: ask for fewer or others");
+                Err(Refused::install(message).into())
+            }
             Ok(status) => {
                 let reason = failure_reason::reason(&lines.kept, status.code());
                 Err(Refused::install(self.settings.redact(&reason)).into())
@@ -148,13 +164,16 @@ impl Installer<'_> {
         Refused::install(message).into()
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, seconds: u64, words: &[&str]) -> Command {
         let home = self.draft.home();
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        let memory = MEMORY + processors * MEMORY_PER_PROCESSOR;
         let mut command = match &self.request.launcher {
             Some(launcher) => {
                 let mut command = Command::new(launcher);
-                command.arg("--installer").arg(self.request.bytes.to_string()).arg(self.cache.root());
-                command.arg(&self.request.uv);
+                command.arg("--installer");
+                command.args([self.request.bytes, memory, seconds].map(|amount| amount.to_string()));
+                command.arg(self.cache.root()).arg(&self.request.uv);
                 command
             }
             None => Command::new(&self.request.uv),

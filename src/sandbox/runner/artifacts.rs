@@ -10,7 +10,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folders in folders that are gone into.
@@ -106,7 +106,7 @@ fn copy(folder: BorrowedFd<'_>, name: &CStr, target: &Path, size: u64) -> io::Re
         // Nobody else's business.
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
-    hash(source, size, &mut File::create_new(target)?)
+    hash(source, size, &mut File::options().write(true).create_new(true).mode(0o600).open(target)?)
 }
 
 /// Copies a file, and returns its size and hash.

@@ -1,10 +1,13 @@
 //! Where a script runs: what it sees of the file system, and how its launcher is started.
 
 use super::super::wire::{LaunchRequest, Profile};
+use super::control_group::ControlGroup;
 use super::request::Request;
 use super::{marked_processes, removal, script_user};
 use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -49,6 +52,8 @@ pub(super) struct LaunchSpec {
     pub(super) launch: LaunchRequest,
     /// On the host, where there are no namespaces.
     pub(super) folder: Option<Folder>,
+    /// By which the kernel keeps its limits, where one may be made.
+    pub(super) group: Option<ControlGroup>,
 }
 
 /// A folder that is removed with all that a script left in it.
@@ -56,9 +61,8 @@ pub(super) struct Folder(Option<TempDir>);
 
 impl Folder {
     fn new() -> io::Result<Self> {
+        // Nobody else may pass: where the script is another user, the launcher gives the folder to that one.
         let made = tempfile::Builder::new().prefix("callslip-").tempdir()?;
-        // Others may pass, where the script is another user, but not look around.
-        std::fs::set_permissions(made.path(), std::os::unix::fs::PermissionsExt::from_mode(0o711))?;
         Ok(Self(Some(made)))
     }
 
@@ -102,10 +106,13 @@ impl LaunchSpec {
     ///
     /// `users_apart`: in `isolated`, root's too is in a user namespace.
     pub(super) fn new(profile: Profile, tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Result<Self> {
-        match profile {
+        let mut spec = match profile {
             Profile::Isolated => isolated(tools, program, users_apart),
             Profile::Restricted | Profile::Unconfined => on_host(profile, tools, program),
-        }
+        }?;
+        spec.group = ControlGroup::new(&spec.launch.bounds);
+        spec.launch.group = spec.group.is_some();
+        Ok(spec)
     }
 }
 
@@ -148,7 +155,7 @@ fn isolated(tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Resu
         temporary: temporary.to_owned(),
         readable,
     };
-    Ok(LaunchSpec { command, launch: launch(Profile::Isolated, program, paths, user), folder: None })
+    Ok(LaunchSpec { command, launch: launch(Profile::Isolated, program, paths, user), folder: None, group: None })
 }
 
 /// The arguments of bubblewrap.
@@ -219,9 +226,10 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     let folder = Folder::new()?;
     let (work, temporary) = (folder.work(), folder.path().join("tmp"));
     let script = folder.path().join("script.py");
-    std::fs::create_dir(&work)?;
-    std::fs::create_dir(&temporary)?;
-    std::fs::write(&script, "")?;
+    for made in [&work, &temporary] {
+        DirBuilder::new().mode(0o700).create(made)?;
+    }
+    File::options().write(true).create_new(true).mode(0o600).open(&script)?;
     let mut readable: Vec<PathBuf> =
         ["/usr", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", ZERO].map(PathBuf::from).to_vec();
     readable.extend(LINKS.iter().chain(&SETTINGS).map(PathBuf::from));
@@ -237,7 +245,7 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
     let paths = Paths { script, packages, writable: vec![work, temporary.clone()], temporary, readable };
     let mut command = Command::new(&tools.launcher);
     command.arg(folder.path());
-    Ok(LaunchSpec { command, launch: launch(profile, program, paths, user), folder: Some(folder) })
+    Ok(LaunchSpec { command, launch: launch(profile, program, paths, user), folder: Some(folder), group: None })
 }
 
 /// The paths of a script, as it sees them.
@@ -270,6 +278,7 @@ fn launch(profile: Profile, program: &Program<'_>, paths: Paths, user: Option<u3
         devices: NODES.iter().filter(|path| **path != ZERO).map(PathBuf::from).collect(),
         user,
         bounds: super::probe::BOUNDS,
+        group: false,
         mark: marked_processes::new(),
         namespaces: namespaces(),
     };

@@ -1,6 +1,7 @@
 //! A launcher that was started: the socket to it, and the script's output.
 
 use super::super::wire::{self, Instruction, Profile, Report};
+use super::control_group::ControlGroup;
 use super::launch_spec::LaunchSpec;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -20,6 +21,8 @@ use tokio::process::Child;
 
 /// How long it may take to go once all of the script's processes are dead.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The script's stdin, and the files of its control group.
+const MOST: usize = 1 + wire::GROUP_FILES.len();
 
 pub(super) struct LauncherProcess {
     /// bubblewrap, or the launcher itself. In a process group of its own: Ctrl-C is the program's business.
@@ -58,13 +61,15 @@ impl LauncherProcess {
         spec.command = tokio::process::Command::new("/nonexistent");
         let socket = UnixStream::from_std(socket)?;
         let mut launcher = Self { child, socket, received: Vec::new(), descriptor: None };
-        launcher.send(&spec.launch, stdin).await?;
+        let group = spec.group.iter().flat_map(ControlGroup::files);
+        let descriptors: Vec<BorrowedFd<'_>> = stdin.into_iter().map(AsFd::as_fd).chain(group).collect();
+        launcher.send(&spec.launch, &descriptors).await?;
         Ok((launcher, Output { stdout, stderr }))
     }
 
     /// Sends the next instruction. If the launcher has ended already, its last report says so.
     pub(super) async fn instruct(&mut self, instruction: Instruction) {
-        let _ = self.send(&instruction, None).await;
+        let _ = self.send(&instruction, &[]).await;
     }
 
     /// The next report, or `None` once the launcher has ended. May be given up and called again.
@@ -120,15 +125,13 @@ impl LauncherProcess {
         let _ = self.child.start_kill();
     }
 
-    async fn send(&mut self, message: &impl Serialize, descriptor: Option<&OwnedFd>) -> io::Result<()> {
+    async fn send(&mut self, message: &impl Serialize, mut descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let bytes = wire::framed(message)?;
-        let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().map(AsFd::as_fd).collect();
-        let mut descriptors = descriptors.as_slice();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             self.socket.writable().await?;
             let result = self.socket.try_io(Interest::WRITABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
                 let mut ancillary = SendAncillaryBuffer::new(&mut space);
                 if !descriptors.is_empty() {
                     ancillary.push(SendAncillaryMessage::ScmRights(descriptors));

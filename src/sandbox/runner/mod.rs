@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod capture;
+mod control_group;
 mod folder;
 mod launch_spec;
 mod launcher_process;

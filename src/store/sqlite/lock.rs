@@ -22,8 +22,11 @@ impl Lock {
     /// Takes the lock of this file.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
         let lock_path = place::beside(path, ".lock");
-        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path);
-        let mut file = open.map_err(|error| place::io_error(&lock_path, &error))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&lock_path).map_err(|error| place::io_error(&lock_path, &error))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::Error(error)) => return Err(place::io_error(&lock_path, &error)),

@@ -79,11 +79,25 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
     connection.pragma_query_value(None, "journal_mode", |row| row.get(0))
 }
 
+/// Makes a new file one that nobody else may read, and so are those that `SQLite` puts beside it. One that is there keeps
+/// its mode.
+fn make_private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Where it can't be made, SQLite says why.
+        let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
 /// The connection that writes, to a file that is ours and of the present version.
 fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let failed = |error: rusqlite::Error| open_error(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let is_short = files::is_short(path);
+    make_private(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
     Marks::of(&connection).map_err(failed)?.check(path)?;
