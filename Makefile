@@ -339,8 +339,9 @@ wheels: $(VENV)/.release ## Build what a release uploads into dist/, check it, a
 	$(RELEASE) -m release.install dist
 
 .PHONY: licences
-licences: ## Write the licences of the crates that wheels contain
+licences: ## Write the licences of the crates that wheels contain, and the list of the launcher's
 	PYTHONPATH=tests/support $(PYTHON) -m release.licences
+	PYTHONPATH=tests/support $(PYTHON) -m release.parts
 
 .PHONY: rehearse
 rehearse: $(VENV)/.release ## Rehearse a release in a copy: version, changelog, sources without a network, wheel from them

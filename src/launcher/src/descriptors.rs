@@ -7,6 +7,7 @@ use crate::procfs;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,9 @@ const FREE_SOCKETS: u64 = 128;
 const DESCRIPTION: u64 = 4 << 20;
 
 /// Counts it, in rounds through all processes.
-#[derive(Default)]
 pub(crate) struct Descriptors {
+    /// What all sockets are mounted as.
+    sockets: Option<u64>,
     processes: Vec<i32>,
     round: Round,
     held: Held,
@@ -45,6 +47,13 @@ struct Round {
 }
 
 impl Descriptors {
+    /// `socket`: one of its own, by which others are known.
+    pub(crate) fn new(socket: BorrowedFd<'_>) -> Self {
+        let own = described(Path::new(&format!("/proc/self/fdinfo/{}", socket.as_raw_fd())));
+        let (processes, round, held) = Default::default();
+        Self { sockets: own.map(|own| own.mount), processes, round, held }
+    }
+
     /// What is held, as the last round found it; at once where it is too much.
     pub(crate) fn held(&mut self, living: &[i32]) -> Held {
         let began = Instant::now();
@@ -53,7 +62,7 @@ impl Descriptors {
         }
         while let Some(pid) = self.processes.pop() {
             for thread in procfs::tables(pid) {
-                self.round.count(Path::new(&format!("/proc/{pid}/task/{thread}")));
+                self.round.count(Path::new(&format!("/proc/{pid}/task/{thread}")), self.sockets);
             }
             self.held.entries = self.held.entries.max(self.round.entries);
             if began.elapsed() > BUDGET {
@@ -70,44 +79,41 @@ impl Descriptors {
 }
 
 impl Round {
-    /// The descriptors of one table.
-    fn count(&mut self, task: &Path) {
+    /// The descriptors of one table, by what they tell of themselves: that may be read where their links may not.
+    fn count(&mut self, task: &Path, sockets: Option<u64>) {
         // Each descriptor of a file tells of all locks of its process there.
         let mut locks: HashMap<u64, u64> = HashMap::new();
-        for entry in fs::read_dir(task.join("fd")).into_iter().flatten().flatten() {
-            let Ok(target) = fs::read_link(entry.path()) else { continue };
-            let target = target.to_string_lossy();
-            if let Some(number) = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
-                self.sockets.extend(number.parse::<u64>());
+        for entry in fs::read_dir(task.join("fdinfo")).into_iter().flatten().flatten() {
+            let Some(told) = described(&entry.path()) else { continue };
+            self.entries += told.watches;
+            let known = locks.entry(told.inode).or_default();
+            *known = told.locks.max(*known);
+            if sockets == Some(told.mount) {
+                self.sockets.insert(told.inode);
             }
-            let Described { inode, locks: held, watches } = described(&task.join("fdinfo").join(entry.file_name()));
-            self.entries += watches;
-            let known = locks.entry(inode).or_default();
-            *known = held.max(*known);
         }
         self.entries += locks.values().sum::<u64>();
     }
 }
 
 /// What a descriptor tells of itself.
-#[derive(Default)]
 struct Described {
+    mount: u64,
     inode: u64,
     locks: u64,
     watches: u64,
 }
 
-fn described(path: &Path) -> Described {
+/// `None` where it has been closed.
+fn described(path: &Path) -> Option<Described> {
     let mut text = Vec::new();
-    // It may have been closed.
-    let Ok(file) = File::open(path) else { return Described::default() };
-    let _ = file.take(DESCRIPTION).read_to_end(&mut text);
-    if text.len() as u64 == DESCRIPTION {
-        return Described { watches: MOST_ENTRIES + 1, ..Described::default() };
-    }
+    File::open(path).ok()?.take(DESCRIPTION).read_to_end(&mut text).ok()?;
+    let is_cut = text.len() as u64 == DESCRIPTION;
     let text = String::from_utf8_lossy(&text);
     let count = |name: &str| text.lines().filter(|line| line.starts_with(name)).count() as u64;
-    Described { inode: procfs::number(&text, "ino:").unwrap_or(0), locks: count("lock:"), watches: count("tfd:") }
+    let watches = if is_cut { MOST_ENTRIES + 1 } else { count("tfd:") };
+    let number = |name: &str| procfs::number(&text, name).unwrap_or(0);
+    Some(Described { mount: number("mnt_id:"), inode: number("ino:"), locks: count("lock:"), watches })
 }
 
 #[cfg(test)]
@@ -115,11 +121,12 @@ mod tests {
     use super::*;
     use rustix::event::epoll;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use std::os::fd::AsRawFd;
+    use std::os::fd::AsFd;
 
     fn held() -> Held {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let mut descriptors = Descriptors::default();
+        let (socket, _) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let mut descriptors = Descriptors::new(socket.as_fd());
         loop {
             let held = descriptors.held(&[own]);
             if descriptors.processes.is_empty() {

@@ -66,6 +66,7 @@ impl<'a> Supervisor<'a> {
             }
             Profile::Restricted | Profile::Unconfined => (Vec::new(), request.writable.clone()),
         };
+        let descriptors = Descriptors::new(std::os::fd::AsFd::as_fd(&*channel));
         let mut supervisor = Self {
             channel,
             request,
@@ -73,7 +74,7 @@ impl<'a> Supervisor<'a> {
             cpu: Cpu::new(payload.pid),
             memory: Memory::new(bounds.memory_bytes, in_memory),
             disk: Disk::new(bounds.disk_bytes, bounds.disk_files, &counted),
-            descriptors: Descriptors::default(),
+            descriptors,
             group,
             due: Instant::now(),
             payload,

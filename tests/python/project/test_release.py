@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from release import install, licences, pythons, rehearse, version
+from release import install, licences, parts, pythons, rehearse, version
 
 ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -59,6 +59,16 @@ def test_the_licences_are_those_of_the_locked_crates():
     listed = licences.listed(licences.FILE.read_text("utf-8"))
     assert {"pyo3", "serde_json", "rustls", "seccompiler"} <= {name for name, _ in listed}
     assert listed - locked == set(), "call make licences"
+
+
+def test_the_parts_of_the_launcher_are_those_of_its_locked_crates():
+    lock = (ROOT / "src" / "launcher" / "Cargo.lock").read_text("utf-8")
+    locked = {(crate["name"], crate["version"]) for crate in tomllib.loads(lock)["package"]}
+    listed = parts.listed(parts.FILE.read_text("utf-8"))
+    assert {"landlock", "rustix", "seccompiler"} <= {name for name, _ in listed}
+    assert listed - locked == set(), "call make licences"
+    sbom = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["maturin"]["sbom"]
+    assert sbom["include"] == [parts.FILE.relative_to(ROOT).as_posix()]
 
 
 def test_this_interpreter_is_among_those_of_the_machine():

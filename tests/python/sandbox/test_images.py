@@ -2,9 +2,14 @@
 
 import hashlib
 import os
+import struct
 
 from callslip import Agent, Image, ScriptedModel, TicketStore
 from callslip._core import Outcome
+from callslip.look._parts import Parts
+from callslip.look._text import Texts
+from callslip.parts import received
+from callslip.sandbox._display import artifact_html
 from callslip.sandbox._images import attached_images
 from callslip.sandbox._result import MODEL_BYTES, Artifact, Isolation, ScriptResult
 from pictures import png
@@ -81,6 +86,24 @@ def test_large_images_are_named_and_left_out(tmp_path):
         "5.png": "not attached: the images of this call have 4 MiB already",
     }
     assert sum(one.size for one in told.values() if isinstance(one, Image)) == 4 * MIB
+
+
+def gigapixels():
+    """A small file that holds 2.5 billion pixels."""
+    header = struct.pack(">II", 50_000, 50_000)
+    return png(2, 2).replace(struct.pack(">II", 2, 2), header, 1)
+
+
+def test_an_image_of_billions_of_pixels_goes_nowhere(tmp_path):
+    made = artifact(tmp_path, "huge.png", gigapixels())
+    assert attached_images([made]) == {"huge.png": "not attached: more than 64,000,000 pixels"}
+    assert "<img" not in artifact_html(made)
+    assert "more than 64,000,000 pixels" in artifact_html(made)
+    # What a program sends is not handed on either; a user's own image is, but no page shows it.
+    assert received(gigapixels(), "image/png") is None
+    assert received(png(8000, 1), "image/png").width == 8000
+    own = Image(gigapixels())
+    assert Parts({"U1": own}, Texts(100, None), images=True)._data(own) is None
 
 
 def test_only_what_a_script_left_is_attached(tmp_path):

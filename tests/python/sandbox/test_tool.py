@@ -30,7 +30,7 @@ from callslip import (
     UsageError,
     tool,
 )
-from callslip.sandbox import _native, _native_place
+from callslip.sandbox import _approval, _native, _native_place
 from callslip.sandbox._folders import WorkFolder
 from scripted import (
     act,
@@ -378,7 +378,7 @@ def spec_of(agent):
     return agent._setup.toolbox.find(NAME)
 
 
-def test_the_description_says_what_is_in_force():
+def test_the_description_says_what_is_in_force(monkeypatch):
     plain = PythonRunner(deps=[], ask=None, limits=ScriptLimits(wall_seconds=5, artifacts=0))
     assert plain.as_tool().description == (
         f"Run a script of Python {sys.version_info[0]}.{sys.version_info[1]} and get what it "
@@ -395,6 +395,12 @@ def test_the_description_says_what_is_in_force():
     assert "out/" in free
     far = PythonRunner(backend=CommandRunner(["x"], about="It has no network.")).as_tool()
     assert "It has no network. It may" in far.description
+    # Where nobody is there to be asked, nothing may be declared.
+    monkeypatch.setattr(_approval, "find_person", lambda: None)
+    assert (
+        "There is the standard library only: no packages." in PythonRunner().as_tool().description
+    )
+    monkeypatch.setattr(_approval, "find_person", object)
     asks = PythonRunner().as_tool().description
     assert "others than the standard library's have to be approved" in asks
 

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from release import parts
 from release.licences import licences_of_now
 
 # Megabytes. What it consists of is in docs/explanation/benchmarks.md.
@@ -43,6 +44,7 @@ def _check_wheel(wheel: Path) -> list[str]:
             ("a list of its parts (SBOM)", r".*\.dist-info/sboms/.*\.json"),
             ("licences", r".*\.dist-info/licenses/LICENSE-MIT"),
             ("py.typed", r"callslip/py\.typed"),
+            ("the list of the launcher's parts", rf".*\.dist-info/sboms/.*{parts.FILE.name}"),
             *((("the launcher", r"callslip/callslip-launcher"),) if "linux" in wheel.name else ()),
         )
         if not any(re.fullmatch(pattern, name) for name in names)

@@ -35,7 +35,7 @@ def licences_of_now() -> str:
         {
             (crate["name"], crate["version"]): crate
             for manifest in MANIFESTS
-            for crate in _compiled(manifest)
+            for crate in compiled(manifest)
         }.items()
     )
     lines = [BEGIN]
@@ -50,7 +50,7 @@ def licences_of_now() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _compiled(manifest: Path) -> list[dict[str, Any]]:
+def compiled(manifest: Path) -> list[dict[str, Any]]:
     """Return what Cargo says of the crates that end up in the binary, on any system."""
     tree = _cargo("tree", manifest, "--edges=normal", "--prefix=none", "--target=all")
     names = {tuple(line.split()[:2]) for line in tree.splitlines() if line}

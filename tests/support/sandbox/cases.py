@@ -10,6 +10,36 @@ from typing import Any
 
 SUPPORT = Path(__file__).parent.parent
 OWN = SUPPORT.parent / "data" / "hostile_scripts.jsonl"
+ATTEMPTS = SUPPORT.parent / "data" / "hostile_attempts.jsonl"
+"""Attempts that end at once: each works if it raises nothing."""
+
+TOGETHER = """
+import ctypes, os, signal
+def sc(*words):
+    result = ctypes.CDLL(None, use_errno=True).syscall(*words)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+for name, code in ATTEMPTS:
+    if os.fork() == 0:
+        os.makedirs(name)
+        os.chdir(name)
+        signal.alarm(20)
+        try:
+            exec(code, {"ctypes": ctypes, "os": os, "sc": sc})
+        except BaseException as error:
+            print("BLOCKED", name, repr(error)[:60], flush=True)
+            os._exit(0)
+        print("ESCAPED", name, flush=True)
+        os._exit(1)
+    if os.wait()[1] not in (0, 256):
+        print("ESCAPED", name, "ended otherwise", flush=True)
+print("DONE")
+"""
+"""A script that makes attempts, each in a process of its own."""
+
+SCRIPTS = 2
+"""Scripts that make the attempts: two lanes are then at work."""
 
 BOXED = ("isolated", "restricted")
 
@@ -52,7 +82,28 @@ def load(file: Path = OWN) -> list[Case]:
         case = read(json.loads(line))
         assert case.id not in cases, f"{file}: {case.id} is there twice"
         cases[case.id] = case
+    if file == OWN:
+        cases |= {case.id: case for case in _together()}
     return sorted(cases.values(), key=lambda case: -_seconds(case))
+
+
+def _together() -> list[Case]:
+    """The attempts, as many in a script as its output holds."""
+    attempts = attempts_of()
+    size = -(-len(attempts) // SCRIPTS)
+    cases = []
+    for number in range(SCRIPTS):
+        some = [(one["id"], one["code"]) for one in attempts[number * size : (number + 1) * size]]
+        check = {"status": ["ok"], "no": "ESCAPED", "has": "DONE", "exit": 0}
+        code = f"ATTEMPTS = {some!r}\n{TOGETHER}"
+        options = {"boxed": True, "machine": "x86_64"}
+        cases.append(Case(f"attempts-{number}", code, check, options, "all are refused"))
+    return cases
+
+
+def attempts_of() -> list[dict[str, str]]:
+    """The attempts that end at once."""
+    return [json.loads(line) for line in ATTEMPTS.read_text(encoding="utf-8").splitlines()]
 
 
 def read(given: dict[str, Any]) -> Case:
