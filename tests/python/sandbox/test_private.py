@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +26,9 @@ def open_to_others(folder):
     """What others may read, list or change below a folder, and may reach."""
     found = []
     for above, folders, files in os.walk(folder):
-        for name in [*folders, *files]:
-            path = os.path.join(above, name)
-            if os.lstat(path).st_mode & 0o077:
-                found.append(path)
-        folders[:] = [one for one in folders if os.lstat(os.path.join(above, one)).st_mode & 0o077]
+        is_open = {one for one in [*folders, *files] if Path(above, one).lstat().st_mode & 0o077}
+        found += [Path(above, one) for one in is_open]
+        folders[:] = [one for one in folders if one in is_open]
     return found
 
 
@@ -42,7 +41,7 @@ def test_nobody_else_reads_a_running_script_its_files_or_artifacts(profile, tmp_
 
     def look(event):
         if event.kind == "stdout" and "here" in event.data["text"]:
-            seen.append((os.listdir(tmp_path), open_to_others(tmp_path)))
+            seen.append((list(tmp_path.iterdir()), open_to_others(tmp_path)))
 
     artifacts = tmp_path / "artifacts"
     with (
@@ -67,7 +66,7 @@ def test_nobody_else_reads_a_store_or_a_page(tmp_path):
     with TicketStore(tmp_path / "runs.db") as store:
         agent = Agent(ScriptedModel([finish()]), protocol="react", store=store)
         agent.run_sync("x").run.to_html(tmp_path / "page.html")
-        assert len(os.listdir(tmp_path)) >= 4
+        assert len(list(tmp_path.iterdir())) >= 4
         assert open_to_others(tmp_path) == []
     # A store that others share stays so.
     (tmp_path / "runs.db").chmod(0o640)
