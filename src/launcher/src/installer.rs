@@ -21,10 +21,16 @@ pub(crate) fn exec(mut arguments: impl Iterator<Item = OsString>) -> SetupError 
     else {
         return SetupError::new(STAGE, "its limits, its folder or its program were not named");
     };
-    let limits = [(Resource::Fsize, bytes), (Resource::Data, memory), (Resource::Cpu, seconds), (Resource::Core, 0)];
-    for (resource, amount) in limits {
+    let same = |amount| (amount, amount);
+    for (resource, (soft, hard)) in [
+        (Resource::Fsize, same(bytes)),
+        (Resource::Data, same(memory)),
+        // The signal that names the reason comes with the lower one.
+        (Resource::Cpu, (seconds, seconds.saturating_add(1))),
+        (Resource::Core, same(0)),
+    ] {
         // What is limited more already stays so.
-        let _ = setrlimit(resource, Rlimit { current: Some(amount), maximum: Some(amount) });
+        let _ = setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) });
     }
     // Where the kernel can't, it runs as any other program does.
     let _ = confine(Path::new(&folder));

@@ -62,7 +62,8 @@ pub(super) struct Folder(Option<TempDir>);
 impl Folder {
     fn new() -> io::Result<Self> {
         // Nobody else may pass: where the script is another user, the launcher gives the folder to that one.
-        let made = tempfile::Builder::new().prefix("callslip-").tempdir()?;
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix("callslip-").permissions(private).tempdir()?;
         Ok(Self(Some(made)))
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -67,6 +68,7 @@ def _missing(profile):
 
 HOLDS = """
 import os
+import platform
 open("f", "wb").write(b"x" * (40 << 20))
 f = open("g", "wb"); os.unlink("g"); f.write(b"x" * (4 << 20)); f.flush()
 print("DONE")
@@ -214,3 +216,55 @@ def test_root_without_the_right_to_mount_has_the_stronger_box():
 def test_every_isolated_box_is_in_a_user_namespace():
     need("isolated")
     assert "user namespace" in PythonRunner(profile="isolated").run("pass").isolation.layers
+
+
+LIMITS = {"memory limit by cgroup", "memory limit by polling"}
+
+
+def test_the_layers_say_who_keeps_the_limit_of_memory(profile):
+    layers = PythonRunner(profile=profile).run("pass").isolation.layers
+    assert len(LIMITS.intersection(layers)) == 1
+
+
+HOARDS = """
+import ctypes, os, select, signal, sys, time
+call = ctypes.CDLL(None, use_errno=True).syscall
+signal.pthread_sigmask(signal.SIG_BLOCK, {40})
+about = ctypes.create_string_buffer(b"\\0" * 8 + b"\\xff" * 4 + b"\\0" * 116)
+context, timer, kept = ctypes.c_void_p(), ctypes.c_int(), []
+while call(129, os.getpid(), 40, about) == 0: pass
+while call(222, 1, None, ctypes.byref(timer)) == 0: pass
+while call(206, 1000, ctypes.byref(context)) == 0: context.value = None
+try:
+    while True: kept.append(os.pipe())
+except OSError: pass
+print("here", flush=True)
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of system calls")
+def test_programs_outside_get_all_they_ask_for_beside_a_script(profile):
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    failed = []
+
+    def ask(event):
+        if event.kind != "stdout" or "here" not in event.data["text"]:
+            return
+        context, timer = ctypes.c_void_p(), ctypes.c_int()
+        if profile != "unconfined" and call(206, 64, ctypes.byref(context)) == 0:
+            call(207, context)
+        elif profile != "unconfined":
+            failed.append(("io_setup", ctypes.get_errno()))
+        if call(222, 1, None, ctypes.byref(timer)) == 0:
+            call(226, timer)
+        else:
+            failed.append(("timer_create", ctypes.get_errno()))
+        for descriptor in os.pipe():
+            os.close(descriptor)
+        subprocess.run(["true"], check=True)
+        seen.append(event)
+
+    seen = []
+    result = PythonRunner(profile=profile, on_event=ask).run(HOARDS)
+    assert (result.status, len(seen), failed) == ("ok", 1, []), result.stderr
