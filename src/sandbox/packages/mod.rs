@@ -27,6 +27,8 @@ pub use request::{InstallRequest, Installed, NotInstalled, Resolved};
 
 /// An installation that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(300);
+/// Finding out what is needed takes seconds, unless a package needs a great many others.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Installs what is not there yet. `tell` is called with a stage and a text in the meantime: `resolve`, `download`,
 /// `install`, `compile`, `done`.
@@ -55,7 +57,7 @@ pub async fn resolve(
         return Ok(Resolved { packages, path: Some(set.path) });
     }
     let (draft, at_work) = set.begin().await?;
-    let packages = set.installer(request, &draft).resolve(&set.requirements, LIMIT, &mut tell, cancelled).await;
+    let packages = set.installer(request, &draft).resolve(&set.requirements, RESOLVE_LIMIT, &mut tell, cancelled).await;
     drop(at_work);
     aside(move || {
         drop(draft);
@@ -79,7 +81,7 @@ async fn install_within(
     let installer = set.installer(request, &draft);
     let ended = async {
         let packages = if request.packages.is_empty() {
-            installer.resolve(&set.requirements, limit, &mut tell, cancelled.clone()).await?
+            installer.resolve(&set.requirements, limit.min(RESOLVE_LIMIT), &mut tell, cancelled.clone()).await?
         } else {
             script::normalise(&request.packages)?
         };
