@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callslip import _lazy
+from callslip._unseen import UNSEEN
 
 __all__ = ["call_line", "printable"]
 
@@ -37,6 +38,11 @@ def call_line(tool: str, arguments: Mapping[str, Any] | None) -> str:
 
 def printable(text: str) -> str:
     """Return text in one line, which can't move a cursor, hide text or turn its direction."""
-    if text.isprintable():
+    if text.isprintable() and text.isascii():
         return text
+    text = UNSEEN.sub(_escaped, text)
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]

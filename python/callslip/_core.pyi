@@ -80,6 +80,9 @@ class TicketRow:
     @property
     def parked(self) -> bool:
         """Whether it awaits approval."""
+    @property
+    def seal(self) -> str | None:
+        """Names the call with its arguments, while it awaits approval; `None` in a list."""
 
     @property
     def attempts(self) -> int:
@@ -1347,6 +1350,7 @@ class Run(RunView):
         agent: str,
         owner: str | None = None,
         key: str | None = None,
+        seal_key: str | None = None,
         parent: tuple[str, int] | None = None,
         above: RunView | None = None,
         store: Store | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from callslip.runs import Run, Usage
 
@@ -56,9 +56,12 @@ class UsageError(CallslipError, ValueError):
     """An option or a call that cannot work. The message says how to correct it.
 
     `run` is the run that it has ended, or `None`, as of an option that was refused before a run.
+    `problems` has each problem of arguments that were refused: its place, a JSON pointer such as
+    `"/amount"`, and what is wrong.
     """
 
     run: Run | None = None
+    problems: Sequence[tuple[str, str]] = ()
     # Task groups raise exceptions again without their cause.
     _cause: BaseException | None = None
 

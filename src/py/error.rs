@@ -8,6 +8,7 @@ use crate::store::StoreError;
 use crate::tool::ToolSetError;
 use crate::tool::openapi::{DocumentError, RequestError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::types::PyAnyMethods as _;
 use pyo3::{PyErr, Python};
 use std::sync::PoisonError;
 use thiserror::Error;
@@ -112,6 +113,7 @@ impl From<CoreError> for PyErr {
             | CoreError::NoFile
             | CoreError::NotShared
             | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
+            CoreError::Input(InputError::WrongArguments { each, .. }) => wrong_arguments(message, each),
             CoreError::Input(_) | CoreError::Value(_) => exceptions::UsageError::new_err(message),
             CoreError::Request(_) | CoreError::Json(_) => PyValueError::new_err(message),
             CoreError::Memory(_) => PyMemoryError::new_err(message),
@@ -120,6 +122,15 @@ impl From<CoreError> for PyErr {
             CoreError::Python(error) => error,
         }
     }
+}
+
+/// An error that has each problem of the arguments apart.
+fn wrong_arguments(message: String, each: Vec<(String, String)>) -> PyErr {
+    let error = exceptions::UsageError::new_err(message);
+    Python::attach(|py| match error.value(py).setattr("problems", each) {
+        Ok(()) => error,
+        Err(cause) => cause,
+    })
 }
 
 /// Imports what a store raises: it may have to while Python ends, when nothing can be imported any more.

@@ -70,6 +70,7 @@ pub(super) struct PyTicketRow {
     approval_reason: Option<String>,
     awaits_result: bool,
     answers: Option<String>,
+    seal: Option<String>,
     parts: Vec<PyPart>,
 }
 
@@ -104,6 +105,8 @@ impl PyTicketRow {
             opened_at: row.opened_at,
             completed_at: row.completed_at,
             arguments: row.arguments,
+            // Its key is in the log of the run.
+            seal: None,
             parts,
         }
     }
@@ -131,6 +134,7 @@ impl PyTicketRow {
             opened_at: ticket.opened_at,
             completed_at: ticket.completed_at,
             arguments: ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
+            seal: run.machine().awaits_approval(ticket.id).then(|| run.machine().seal(ticket.id)).flatten(),
             parts: ticket.parts.iter().map(|part| PyPart::of_run(run, part)).collect(),
         }
     }

@@ -62,7 +62,7 @@ impl PyRun {
     /// A run that has not begun: with its parent run and the ticket of the call there, and the run above whose limits it
     /// draws from; with its own limits as JSON text, and role and content of each message of an earlier conversation.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, parent = None, above = None, store = None, limits = None, messages = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, seal_key = None, parent = None, above = None, store = None, limits = None, messages = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
         py: Python<'_>,
@@ -71,6 +71,7 @@ impl PyRun {
         agent: String,
         owner: Option<&str>,
         key: Option<&str>,
+        seal_key: Option<&str>,
         parent: Option<(String, u32)>,
         above: Option<&PyRunView>,
         store: Option<&PyStore>,
@@ -79,7 +80,8 @@ impl PyRun {
     ) -> CoreResult<PyClassInitializer<Self>> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
-        let mut machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup)).owned(owner, key);
+        let machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
+        let mut machine = machine.owned(owner, key).sealed(seal_key);
         if let Some(limits) = limits {
             machine = machine.limited(super::setup::limits(limits)?);
         }

@@ -193,6 +193,12 @@ impl PyRunView {
         Ok(serde_json::to_string(self.lock()?.machine().origin())?)
     }
 
+    /// A tool of the run as it was set up, as JSON; `None` if it has no such tool.
+    fn tool_spec(&self, name: &str) -> CoreResult<Option<String>> {
+        let spec = self.lock()?.machine().setup().tools.get(name).map(serde_json::to_string);
+        Ok(spec.transpose()?)
+    }
+
     /// What the user asked for.
     #[getter]
     fn task(&self) -> CoreResult<String> {

@@ -97,7 +97,12 @@ impl RunMachine {
     pub fn check_edited(&self, ticket: TicketId, arguments: &Value) -> Result<Arc<Value>, InputError> {
         self.check_awaits_approval(ticket)?;
         let tool = self.state.open_calls.get(&ticket).map(|call| Arc::clone(&call.tool)).unwrap_or_default();
-        let wrong = |problems: String| InputError::WrongArguments { ticket, tool: Arc::clone(&tool), problems };
+        let of =
+            |problems: String, each| InputError::WrongArguments { ticket, tool: Arc::clone(&tool), problems, each };
+        let wrong = |problems: String| {
+            let each = vec![(String::new(), problems.clone())];
+            of(problems, each)
+        };
         if self.setup.protocol.references() {
             let known = |name: &str| self.state.call_ids.contains_key(name);
             let mentions = reference::mentions(arguments, self.start.version < WHOLE_VALUES);
@@ -107,14 +112,15 @@ impl RunMachine {
             }
         }
         let Some(spec) = self.setup.tools.get(&tool) else { return Err(wrong("there is no such tool".to_owned())) };
-        let checked = self.setup.tools.check(spec, arguments).map_err(|violation| wrong(violation.message))?;
-        let checked = Value::Object(checked.arguments);
+        let checked = self.setup.tools.check(spec, arguments);
+        let checked = checked.map_err(|violation| of(violation.message, self.setup.tools.problems(spec, arguments)))?;
+        let checked = Arc::new(Value::Object(checked.arguments));
         // Another operation that is not offered may be reached by a value in the path.
         self.setup
             .tools
             .approval(spec, &checked, &self.state.more_approval)
             .map_err(|violation| wrong(violation.message))?;
-        Ok(Arc::new(checked))
+        Ok(if self.fills_defaults() { self.setup.tools.with_defaults(spec, checked) } else { checked })
     }
 
     /// Writes down what the agent that continues the run asks for beyond the run's own approval.

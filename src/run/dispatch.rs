@@ -228,12 +228,15 @@ impl RunMachine {
             arguments = Arc::new(as_texts(&arguments));
         }
         let checked = self.setup.tools.check(spec, &arguments).and_then(|checked| {
-            let checked = Value::Object(checked.arguments);
+            let mut checked = Arc::new(Value::Object(checked.arguments));
+            if self.fills_defaults() && spec.approval_with(&self.state.more_approval) != Approval::NotNeeded {
+                checked = self.setup.tools.with_defaults(spec, checked);
+            }
             if !spec.repeatable {
                 plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
             let approval = self.setup.tools.approval(spec, &checked, &self.state.more_approval)?;
-            Ok((Arc::new(checked), approval))
+            Ok((checked, approval))
         });
         match checked {
             Ok(filled) => Ok(filled),

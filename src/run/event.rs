@@ -185,6 +185,9 @@ pub struct Start {
     /// By what its caller knows it, unique among the runs of this owner and agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Arc<str>>,
+    /// The key of the seals of its calls, in hexadecimal digits; its calls that need approval have their defaults too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal_key: Option<Arc<str>>,
     /// The call of another run in which it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,

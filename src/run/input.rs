@@ -60,6 +60,8 @@ pub enum InputError {
         tool: Arc<str>,
         /// Every problem, in words.
         problems: String,
+        /// Each problem apart: a JSON pointer, and what is wrong there.
+        each: Vec<(String, String)>,
     },
     /// The run was set up with another protocol or with other tools.
     #[error(

@@ -103,6 +103,7 @@ impl RunMachine {
             agent,
             owner: None,
             key: None,
+            seal_key: None,
             parent,
             depth: 0,
             limits: None,

@@ -229,6 +229,12 @@ impl Block<'_> {
             _ => spec.approval_with(&self.state.more_approval),
         };
         let tool: Arc<str> = spec.name.as_str().into();
+        let description = match call.description.as_deref().map(str::trim) {
+            Some(description) if !description.is_empty() => description.to_owned(),
+            _ => describe(&tool, &arguments),
+        };
+        let fills = self.start.seal_key.is_some() && needs.is_empty() && approval != Approval::NotNeeded;
+        let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
         }
@@ -236,10 +242,6 @@ impl Block<'_> {
         if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, &self.start.task)) {
             return Err(place(own_task(), call.arguments_span).into());
         }
-        let description = match call.description.as_deref().map(str::trim) {
-            Some(description) if !description.is_empty() => description.to_owned(),
-            _ => describe(&tool, &arguments),
-        };
         Ok(Planned {
             ticket,
             kind: if spec.kind.starts_run() { TicketKind::Task } else { TicketKind::ToolCall },

@@ -60,6 +60,8 @@ struct StartWithout<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    seal_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a Parent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u32>,
@@ -92,6 +94,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             agent,
             owner,
             key,
+            seal_key,
             parent,
             depth,
             limits,
@@ -108,6 +111,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             agent,
             owner: owner.as_deref(),
             key: key.as_deref(),
+            seal_key: seal_key.as_deref(),
             parent: parent.as_ref(),
             depth: (*depth > 0).then_some(*depth),
             limits: limits.as_ref(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from callslip import _core
 from callslip._failure import describe_failure
 from callslip._json import to_json
-from callslip._runtime.place import child_id, place_below
+from callslip._runtime.place import child_id, new_seal_key, place_below
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import resume, resume_after_rest, start
 from callslip.errors import ModelError, RunFailed
@@ -71,6 +71,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
             setup.native,
             run_id=run_id,
             agent=agent.name,
+            seal_key=new_seal_key(),
             parent=(session.run.id, command.ticket),
             above=session.core,
             store=native,

@@ -16,7 +16,7 @@ from callslip._runtime.children import (
     worker_for,
 )
 from callslip._runtime.elsewhere import Below
-from callslip._runtime.place import Place, child_id, place_below
+from callslip._runtime.place import Place, child_id, new_seal_key, place_below
 from callslip._runtime.session import RunSession
 from callslip._runtime.start import start
 from callslip._threads import pool
@@ -131,6 +131,7 @@ def new_child(
         run_id=run_id,
         agent=agent.name,
         owner=begins.get("owner"),
+        seal_key=new_seal_key(),
         parent=(above, int(ticket)),
         store=store._native,
         limits=begins["limits"],

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
 
-__all__ = ["Place", "child_id", "place_below", "runs_above"]
+__all__ = ["Place", "child_id", "new_seal_key", "place_below", "runs_above"]
 
 
 def child_id(run_id: str, ticket: int) -> str:
     """Return the id of the run for a task, which is the same in every process."""
     return f"{run_id}.T{ticket}"
+
+
+def new_seal_key() -> str:
+    """Return the key of the seals of a run, which nobody guesses."""
+    return os.urandom(16).hex()
 
 
 class Place(NamedTuple):

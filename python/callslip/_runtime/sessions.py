@@ -14,7 +14,7 @@ from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, end_outlived, levels_left, said_below
 from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.known import Known, check_root
-from callslip._runtime.place import Place
+from callslip._runtime.place import Place, new_seal_key
 from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
@@ -101,6 +101,7 @@ def new_session(
         agent=worker.name,
         owner=known.owner,
         key=known.key,
+        seal_key=new_seal_key(),
         parent=parent,
         above=None if above is None else above.core,
         store=None if store is None else store._native,

@@ -12,19 +12,12 @@ from typing import Any
 from callslip import _lazy
 from callslip._json import to_json
 from callslip._redaction import Secrets, redact_credentials
+from callslip._unseen import UNSEEN
 from callslip.errors import UsageError
 from callslip.trace import Mark
 
 __all__ = ["Texts"]
 
-# Controls but newline and tab, characters without a width or that turn the direction of text, tags,
-# and halves of surrogate pairs.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
-    "\ufffe\uffff\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
 _WORD = re.compile(r"\w+|\W")
 # Words between the first and the last redacted place that are compared one by one. Comparing takes
 # time that grows with their square.
@@ -138,7 +131,7 @@ def _left_out(count: int) -> str:
 
 def _escape(text: str) -> str:
     """Return a text as markup that shows it, and names characters that nobody would see."""
-    return _UNSEEN.sub(_name, _lazy.html.escape(text.replace("\r\n", "\n")))
+    return UNSEEN.sub(_name, _lazy.html.escape(text.replace("\r\n", "\n")))
 
 
 def _name(found: re.Match[str]) -> str:

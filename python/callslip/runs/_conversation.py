@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "append_message",
     "append_to_log",
     "check_message",
+    "check_seal",
     "checked_person",
     "decide",
     "edited_arguments",
@@ -189,6 +191,22 @@ def checked_person(by: object) -> str | None:
     if not name:
         raise UsageError("expected by to be a name: got a blank text; pass no by=")
     return name
+
+
+def check_seal(run: Run, number: int, seal: object) -> None:
+    """Check that a call is the one that was shown. One that does not wait any more is let pass.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    check_text("seal", seal)
+    own = next((one.seal for one in run.tickets if one.id == f"T{number}"), None)
+    # Its arguments stay as they are from here on.
+    if own is not None and not hmac.compare_digest(own.encode(), str(seal).encode()):
+        raise UsageError(
+            f"the call of ticket T{number} is not the one with this seal, which was shown: look at "
+            "it again, and pass its own seal"
+        )
 
 
 def decide(run: Run, told: Told, make: Decision) -> None:

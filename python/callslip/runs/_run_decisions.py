@@ -9,7 +9,13 @@ from callslip._core import Outcome
 from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.runs._answered import answered, outcome_to_text
-from callslip.runs._conversation import checked_person, decide, edited_arguments, find_ticket
+from callslip.runs._conversation import (
+    check_seal,
+    checked_person,
+    decide,
+    edited_arguments,
+    find_ticket,
+)
 from callslip.runs._elsewhere import Told, check_answer
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ class RunDecisions:
         ticket: Ticket | str,
         *,
         arguments: Mapping[str, Any] | None = None,
+        seal: str | None = None,
         by: str | None = None,
     ) -> None:
         """Approve a call that is awaiting approval.
@@ -43,17 +50,22 @@ class RunDecisions:
             arguments: All arguments of the call, to replace those of the model. They are checked as
                 those, and the model is told about them with the result. They cannot refer to other
                 calls. Default: the call is made as it is.
+            seal: The seal of the call that the person was shown, `Ticket.seal`. Default: none, and
+                whatever call the ticket has is approved.
             by: The name of the person, which the log keeps. The model is not told. Default: none.
 
         Raises:
             UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the tool does not take these arguments; or `by` is not a name.
+                for example; or its call is not the one with this seal; or the tool does not take
+                these arguments, of which `problems` has each; or `by` is not a name.
                 Nothing changes then.
             StoreError: The decision cannot be written down.
         """
         edited = None if arguments is None else edited_arguments(arguments)
         run, number = find_ticket(self._run, ticket)
         person = checked_person(by)
+        if seal is not None:
+            check_seal(run, number, seal)
         told = Told("approve", number, edited, person)
         decide(run, told, lambda core, now: core.approve(number, now, edited, person))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from callslip._call_line import call_line
@@ -32,7 +32,8 @@ class Ticket:
             such words, the call, truncated to fit into a prompt. The real call is `call`.
         status: `"IN_PROGRESS"` or `"COMPLETED"`.
         tool: The name of the tool; `DELEGATE` for that move.
-        arguments: The arguments of the call, checked and complete. An argument that refers to
+        arguments: The arguments of the call, checked and complete; if it needs approval, with the
+            defaults of the tool. An argument that refers to
             another call (chatty) is the reference until that call has ended, and then its result;
             approval is only requested for final arguments. `None` if a version before 0.2 has
             compacted the run.
@@ -53,6 +54,12 @@ class Ticket:
         turn: The number of the turn whose reply made the call, from 1.
         opened_at: Unix seconds.
         completed_at: Unix seconds.
+        seal: Names the call with its arguments while it awaits approval, for `Run.approve`: 64
+            hexadecimal digits, which nobody can make without the log of the run. `None` otherwise,
+            and in a list of `TicketStore.tickets`.
+        tool_spec: The tool of a call that awaits a decision, as the run was set up: `name`,
+            `description`, `parameters` (JSON Schema) and more. `None` otherwise, and in a list of
+            `TicketStore.tickets`.
         attempts: How many attempts were made: 1, or more if failed attempts were followed by
             others. An attempt that the run waits for is counted.
     """
@@ -76,6 +83,8 @@ class Ticket:
     approval_reason: str | None = None
     awaiting: Literal["approval", "result"] | None = None
     answers: dict[str, Any] | None = None
+    seal: str | None = None
+    tool_spec: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def call(self) -> str:
@@ -110,8 +119,8 @@ class Ticket:
         return bundle
 
     @classmethod
-    def from_row(cls, row: _core.TicketRow) -> Ticket:
-        """Return the ticket of a row of the core."""
+    def from_row(cls, row: _core.TicketRow, spec: str | None = None) -> Ticket:
+        """Return the ticket of a row of the core, and of the JSON of its tool."""
         outcome, text, arguments = row.outcome, row.text, row.arguments
         is_ok = outcome == "ok" and text is not None
         return cls(
@@ -134,6 +143,8 @@ class Ticket:
             approval_reason=row.approval_reason,
             awaiting="approval" if row.parked else "result" if row.awaits_result else None,
             answers=None if row.answers is None else from_json(row.answers),
+            seal=row.seal,
+            tool_spec=None if spec is None else from_json(spec),
         )
 
 

@@ -45,8 +45,10 @@ class TicketCache:
         rows, self._changes = self._core.ticket_news(len(known), self._changes)
         for row in rows:
             position = int(row.id[1:]) - 1
+            is_open = row.parked or row.awaits_result
+            ticket = Ticket.from_row(row, self._core.tool_spec(row.tool) if is_open else None)
             if position < len(known):
-                known[position] = Ticket.from_row(row)
+                known[position] = ticket
             else:
-                known.append(Ticket.from_row(row))
+                known.append(ticket)
         return known

@@ -7,10 +7,11 @@ import inspect
 import json
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from callslip._failure import ModelFacing, message_of, one_line
+from callslip._json import to_json
 from callslip._labels import LabelError
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import ToolError
@@ -53,6 +54,7 @@ class Signature:
         factories: Functions that return a default (`Field(default_factory=…)`).
         further: A function from JSON to the value for the arguments of `**more`; `None` if they
             need none.
+        own_defaults: The defaults of the function that the schema tells, as JSON.
     """
 
     parameters: dict[str, Any]
@@ -61,6 +63,7 @@ class Signature:
     converts: Mapping[str, Callable[[Any], Any]]
     factories: Mapping[str, Callable[[], Any]]
     further: Callable[[Any], Any] | None = None
+    own_defaults: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def is_plain(self) -> bool:
@@ -77,6 +80,10 @@ class Signature:
             ArgumentsError: Arguments cannot be converted to the types of their parameters.
         """
         named = dict(arguments)
+        for name, default in self.own_defaults.items():
+            # A call that a person approves has all defaults. JSON may say less than the function's.
+            if name in named and to_json(named[name]) == default:
+                del named[name]
         if self.is_plain:
             return [], named
         self._convert(named)
@@ -230,6 +237,7 @@ class _Reader:
         self._factories: dict[str, Callable[[], Any]] = {}
         self._adapters: dict[str, Any] = {}
         self._labels: dict[str, str | None] = {}
+        self._own_defaults: dict[str, str] = {}
         self._further: Any = False
         self._convert_further: Callable[[Any], Any] | None = None
 
@@ -261,10 +269,16 @@ class _Reader:
             self._required.append(name)
         elif default is not None:
             _add_default(schema, default, self._adapters.get(name))
+            self._keep_default(name, default, schema)
         self._labels[name] = labels = labels_told(annotation)
         if (text := self._descriptions.get(name)) and schema.get("description") in {None, labels}:
             schema["description"] = text
         self._properties[name] = schema
+
+    def _keep_default(self, name: str, default: Any, schema: dict[str, Any]) -> None:
+        # A list or a dict that is passed is not the function's own, which it may change.
+        if not isinstance(default, list | dict | set) and "default" in schema:
+            self._own_defaults[name] = to_json(schema["default"])
 
     def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
         """Return the annotation and the default of `x: int = Field(5, ge=1)` and the like."""
@@ -358,6 +372,7 @@ class _Reader:
             converts=self._converts,
             factories=self._factories,
             further=self._convert_further,
+            own_defaults=self._own_defaults,
         )
 
     def _add_adapter_schemas(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ mod document_problems;
 mod lazy_json;
 mod operation;
 mod path_collisions;
+mod path_readings;
 mod route;
 mod selection;
 mod send;
@@ -109,10 +110,15 @@ impl Catalogue {
     /// The other operations that a call with these arguments may be taken for by its server.
     pub(crate) fn reached(&self, name: &str, arguments: &Object) -> Vec<Reached<'_>> {
         let api = self.operations.get(name).and_then(|operation| self.apis.get(operation.document));
+        let methods = path_readings::methods(arguments);
+        let own = self.operations.get(name);
+        if !own.is_some_and(|own| own.path.contains('{') || own.method == "HEAD" || !methods.is_empty()) {
+            return Vec::new();
+        }
         // Documents that an earlier version has set up are not marked, and are checked as they were then.
         let path = api.filter(|api| api.is_marked()).and_then(|api| api.path(name, arguments));
         let all = || self.neighbours.get_or_init(|| PathCollisions::of(&self.apis));
-        path.map(|path| all().reached(name, &path)).unwrap_or_default()
+        path.map(|path| all().reached(name, &path, &methods)).unwrap_or_default()
     }
 
     /// Looks a route up.

@@ -1,17 +1,15 @@
-//! Which operation a concrete path belongs to. A value in a path may spell the path of another operation, and servers
-//! read paths more loosely than they are written: escapes decoded more than once, case and slashes ignored.
+//! Which operation a request belongs to. A value in a path may spell the path of another operation, and a parameter the
+//! method of one.
 
 use super::api::Api;
 use super::operation::Operation;
+use super::path_readings::{decoded, interpretations, is_parent, read};
 use super::route::{Piece, pieces};
 use crate::hex::hex;
-use crate::tool::types::percent_decode;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::sync::Arc;
-
-/// How often a server and what stands before it may decode a path.
-const DECODED: usize = 3;
 
 /// All operations of all documents by their paths.
 #[derive(Debug)]
@@ -60,19 +58,27 @@ impl PathCollisions {
         Self { places }
     }
 
-    /// The other operations that a request to `path` of the operation `name` may be taken for.
-    pub(crate) fn reached(&self, name: &str, path: &str) -> Vec<Reached<'_>> {
+    /// The other operations that a request to `path` of the operation `name` may be taken for, under any interpretation
+    /// of the path, and with each of these methods in place of its own.
+    pub(crate) fn reached(&self, name: &str, path: &str, methods: &[String]) -> Vec<Reached<'_>> {
         let Some(own) = self.places.iter().find(|place| place.offered && place.name == name) else {
             return Vec::new();
         };
-        let written: Vec<String> = own.base.iter().cloned().chain(read(path)).collect();
-        let fits = own.fit(&written);
-        let others = self.places.iter().filter(|place| place.name != name && place.is_at(own));
+        let readings = interpretations(path).into_iter();
+        let readings: Vec<(Vec<String>, Option<Vec<usize>>)> = readings
+            .map(|read| own.base.iter().cloned().chain(read).collect::<Vec<_>>())
+            .map(|written| (own.fit(&written), written))
+            .map(|(fits, written)| (written, fits))
+            .collect();
+        let others = self.places.iter().filter(|place| place.name != name && place.is_at(own, methods));
         let reached = others.filter(|place| {
-            let Some(exact) = place.fit(&written) else { return false };
-            let more = fits.as_ref().is_none_or(|own| own.iter().zip(&exact).any(|(own, other)| other > own));
-            // What may be asked with GET only after approval is not to be asked with HEAD.
-            more || (place.offered && own.method == "HEAD" && place.method == "GET" && fits.as_ref() == Some(&exact))
+            readings.iter().any(|(written, fits)| {
+                let Some(exact) = place.fit(written) else { return false };
+                let more = fits.as_ref().is_none_or(|own| own.iter().zip(&exact).any(|(own, other)| other > own));
+                // What may be asked with GET only after approval is not to be asked with HEAD.
+                let as_get = place.offered && own.method == "HEAD" && place.method == "GET";
+                more || (as_get && fits.as_ref() == Some(&exact)) || methods.contains(&place.method)
+            })
         });
         reached.map(|place| Reached { name: &place.name, offered: place.offered }).collect()
     }
@@ -86,10 +92,12 @@ pub(crate) const MARKS: &str = "x-callslip";
 pub(crate) fn marks(offered: &Api, whole: &Api, address: Option<&str>) -> Json {
     let starts: Vec<String> = offered.operations.values().filter(|one| one.path.contains('{')).map(start).collect();
     let hidden = whole.operations.values().filter(|one| !offered.operations.contains_key(&one.name));
-    // Only a path that begins as one with a placeholder does can be spelled by it.
+    // Only a path that begins as one with a placeholder does can be spelled by it. On one path, another method can be said.
+    let paths: HashSet<&str> = offered.operations.values().map(|one| one.path.as_str()).collect();
     let near = |one: &&Operation| {
         let own = start(one);
-        starts.iter().any(|other| own.starts_with(other.as_str()) || other.starts_with(&own))
+        paths.contains(one.path.as_str())
+            || starts.iter().any(|other| own.starts_with(other.as_str()) || other.starts_with(&own))
     };
     let others: Vec<&str> = hidden.filter(near).map(|one| one.name.as_str()).collect();
     let mut marks = serde_json::json!({ "others": others, "secured": whole.document.says_security() });
@@ -149,11 +157,11 @@ impl OperationPath {
         Self { name: format!("{method} {path}"), method: method.to_owned(), offered, host, base, segments }
     }
 
-    /// Whether a request that is meant for `other` could come here: the same method or one that servers take for it, and
-    /// the same host as far as that is known.
-    fn is_at(&self, other: &Self) -> bool {
+    /// Whether a request that is meant for `other` could come here: the same method, one that servers take for it or one of
+    /// `methods`, and the same host as far as that is known.
+    fn is_at(&self, other: &Self, methods: &[String]) -> bool {
         let reads = |place: &Self| matches!(place.method.as_str(), "GET" | "HEAD");
-        let alike = self.method == other.method || (reads(self) && reads(other));
+        let alike = self.method == other.method || (reads(self) && reads(other)) || methods.contains(&self.method);
         alike && !matches!((&self.host, &other.host), (Some(own), Some(host)) if own != host)
     }
 
@@ -199,37 +207,9 @@ fn fits(pieces: &[Piece], text: &str) -> bool {
     }
 }
 
-fn decoded(text: &str) -> String {
-    let mut text = text.to_owned();
-    for _ in 0..DECODED {
-        let next = percent_decode(&text);
-        if next == text {
-            break;
-        }
-        text = next;
-    }
-    text
-}
-
-/// The segments of a path, as loosely as any server may read them.
-fn read(path: &str) -> Vec<String> {
-    let mut segments: Vec<String> = Vec::new();
-    for segment in decoded(path).split(['/', '\\']) {
-        // What follows a semicolon is a parameter to some.
-        let end = segment.find(';').filter(|at| *at > 0).unwrap_or(segment.len());
-        let blank = |character: char| character.is_whitespace() || character.is_control();
-        match segment.get(..end).unwrap_or(segment).trim_matches(blank) {
-            "" | "." => {}
-            ".." => drop(segments.pop()),
-            plain => segments.push(plain.to_lowercase()),
-        }
-    }
-    segments
-}
-
 /// Whether a value in a path would lead out of its segment once it is decoded.
 pub(super) fn climbs(text: &str) -> bool {
-    decoded(text).split(['/', '\\']).any(|segment| segment.split(';').next() == Some(".."))
+    decoded(text).split(['/', '\\']).any(is_parent)
 }
 
 #[cfg(test)]
@@ -253,7 +233,7 @@ mod tests {
         let offered = whole.only(&names, &Traits::new());
         let offered = offered.marked(&whole, None);
         let neighbours = PathCollisions::of(&[offered]);
-        neighbours.reached(name, path).iter().map(|one| one.name.to_owned()).collect()
+        neighbours.reached(name, path, &[]).iter().map(|one| one.name.to_owned()).collect()
     }
 
     #[test]
@@ -290,7 +270,7 @@ mod tests {
         let one = api("https://a.example/v1", "/users/{name}");
         let reached = |other: Arc<Api>| {
             let all = PathCollisions::of(&[Arc::clone(&one), other]);
-            all.reached("DELETE /users/{name}", "/users/all").len()
+            all.reached("DELETE /users/{name}", "/users/all", &[]).len()
         };
         assert_eq!(reached(api("https://a.example:443", "/v1/users/all")), 1);
         assert_eq!(reached(api("https://b.example", "/v1/users/all")), 0);

@@ -1,12 +1,15 @@
 //! The check of a call before it is made.
 
 use super::{Resolved, ToolSet};
-use crate::reply::{Code, Value, Violation};
+use crate::reply::{Code, Object, Value, Violation};
 use crate::tool::describe::named;
 use crate::tool::problem::Problem;
 use crate::tool::schema::{Checked, Checker};
 use crate::tool::spec::{Approval, MoreApproval, ToolSpec};
 use crate::tool::{coerce, openapi, render};
+use serde::Deserialize as _;
+use serde_json::Value as Json;
+use std::sync::Arc;
 
 /// Characters of the problems of one call that its violation spells out. Hostile names are long and many.
 const PROBLEMS: usize = 1_200;
@@ -60,6 +63,42 @@ impl ToolSet {
         Ok(checked)
     }
 
+    /// What is wrong with arguments: for each problem a JSON pointer, and the words for it.
+    pub fn problems(&self, tool: &ToolSpec, arguments: &Value) -> Vec<(String, String)> {
+        let checked = match self.entries.get(&tool.name) {
+            Some(entry) => entry.checker.check(&tool.parameters, arguments),
+            None => Checker::default().check(&tool.parameters, arguments),
+        };
+        let found = checked.err().unwrap_or_default();
+        found.into_iter().map(|problem| (problem.pointer, problem.message)).collect()
+    }
+
+    /// Arguments, which were checked, with the defaults of the parameters that they leave out: those that the schema
+    /// tells and takes. Those of an operation are the server's, and are not sent.
+    pub fn with_defaults(&self, tool: &ToolSpec, arguments: Arc<Value>) -> Arc<Value> {
+        let (Some(own), Some(Json::Object(parameters))) =
+            (arguments.as_object(), tool.parameters.get("properties").filter(|_| self.operation(&tool.name).is_none()))
+        else {
+            return arguments;
+        };
+        let mut filled = own.clone();
+        for (name, schema) in parameters.iter().filter(|(name, _)| !own.contains_key(name)) {
+            let default = schema.get("default").and_then(|default| Value::deserialize(default).ok());
+            let Some(default) = default else { continue };
+            let mut more = filled.clone();
+            more.insert(name.as_str(), default);
+            if self.takes(tool, &more) {
+                filled = more;
+            }
+        }
+        if filled.len() == own.len() { arguments } else { Arc::new(Value::Object(filled)) }
+    }
+
+    fn takes(&self, tool: &ToolSpec, arguments: &Object) -> bool {
+        let arguments = Value::Object(arguments.clone());
+        self.admits(tool, &arguments) || self.check(tool, &arguments).is_ok_and(|checked| checked.coerced.is_empty())
+    }
+
     /// Whether a call with these arguments, which were checked, waits for a person's approval: that of the tool, or of
     /// another operation that its path may be taken for, and what is needed beyond that.
     ///
@@ -71,20 +110,18 @@ impl ToolSet {
             return Ok(tool.approval_with(more));
         };
         let mut approval = tool.approval_with(more);
-        if operation.path.contains('{') || operation.method == "HEAD" {
-            for reached in catalogue.reached(&operation.name, arguments) {
-                let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
-                    let message = format!(
-                        "expected another value in the path: with this one {} is {}, which is not offered",
-                        named(&tool.name),
-                        named(reached.name)
-                    );
-                    return Err(Violation::new(Code::NotOffered, message));
-                };
-                // The other's check is made for arguments of its own.
-                if other.approval_with(more) != Approval::NotNeeded {
-                    approval = Approval::Needed;
-                }
+        for reached in catalogue.reached(&operation.name, arguments) {
+            let Some(other) = self.get(reached.name).filter(|_| reached.offered) else {
+                let message = format!(
+                    "expected another value in the path: with this one {} is {}, which is not offered",
+                    named(&tool.name),
+                    named(reached.name)
+                );
+                return Err(Violation::new(Code::NotOffered, message));
+            };
+            // The other's check is made for arguments of its own.
+            if other.approval_with(more) != Approval::NotNeeded {
+                approval = Approval::Needed;
             }
         }
         Ok(approval)

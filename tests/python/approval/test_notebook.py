@@ -54,7 +54,8 @@ def test_the_kernel_asks(monkeypatch, capsys, how):
     else:
         result = asyncio.run(agent().run("go", approve=in_notebook))
     assert (result.value, made, kernel.lines) == ("done", [7], [])
-    assert 'pay {"amount": 5}' in capsys.readouterr().out
+    assert "    amount | 5\n" in (shown := capsys.readouterr().out)
+    assert shown.endswith("pay \u2192 5\n")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
         owner: (agent != "agent").then(|| "ann \u{e9}\0".into()),
         // Of two runs that were imported with one key, the first has it.
         key: parent.is_none().then(|| "key\0 of requests".into()),
+        seal_key: parent.map(|_| "00112233445566778899aabbccddeeff".into()),
         parent: parent.map(|run_id| Parent { run_id: run_id.to_owned(), ticket: TicketId(7) }),
         depth: u32::from(parent.is_some()),
         limits: parent.map(|_| Limits { turns: Some(3), ..Limits::default() }),

@@ -1,7 +1,4 @@
-"""Approvers: functions that decide on calls, for `Agent.run(task, approve=…)`.
-
-agent.run_sync("Pay the bills.", approve=at_terminal)
-"""
+"""People at a terminal or a notebook, who are asked for decisions and answers."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO
 
 try:
     import termios
@@ -21,35 +18,15 @@ except ImportError:  # not on Windows
     termios = None  # type: ignore[assignment]
 
 from callslip._options import shown
+from callslip._unseen import named
+from callslip.approval._view import view
 from callslip.errors import UsageError
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
     from callslip.runs import Ticket
 
-__all__ = ["Answerer", "ApprovalDecision", "Approver", "at_terminal", "in_notebook"]
-
-ApprovalDecision: TypeAlias = "bool | str | Mapping[str, Any]"
-"""The decision on a call.
-
-`True` approves it, `False` denies it, a text denies it and is the reason that the model reads, and
-a mapping approves it with these arguments.
-"""
-
-Approver: TypeAlias = "Callable[[Ticket], ApprovalDecision | Awaitable[ApprovalDecision]]"
-"""Decides on a call that is awaiting approval. Sync or async.
-
-If it has a parameter `problem`, it is called again for a mapping of arguments that the tool does
-not take, with the problems as text.
-"""
-
-Answerer: TypeAlias = "Callable[[Ticket], Any]"
-"""Answers a call whose result comes from outside. Sync, or an awaitable of the result.
-
-It returns a value of the type in `Ticket.answers`, or raises `Fail` with the words that the model
-reads. If it has a parameter `problem`, it is called again for a value of another type, with the
-problems as text.
-"""
+__all__ = ["at_terminal", "in_notebook", "is_wanted"]
 
 _QUESTION = "Approve? [y]es, [n]o, [e]dit the arguments, or a reason to deny: "
 _EDIT = "The arguments, as a JSON object in one line: "
@@ -57,6 +34,10 @@ _ENDED = "nobody has decided: the input of the person has ended"
 
 _ANSWER = "Your answer, as text or JSON: "
 _NO_ANSWER = "nobody has answered: the input of the person has ended"
+
+_WIDTH = 80
+_NOTEBOOK = 72
+"""Columns of a line below a cell."""
 
 _POLL = 0.2
 """Seconds between two looks at whether a decision is still wanted."""
@@ -107,7 +88,9 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> Any:
             return line
 
         _drop_typed_ahead()
-        return _ask(ticket, problem, write, read)
+        width = _columns_of(screen)
+        described = view(ticket).lines(width, screen.encoding or "utf-8")
+        return _ask(ticket, described, problem, write, read)
 
 
 def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
@@ -128,7 +111,8 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
         kernel = _kernel()
         if kernel is None or not getattr(kernel, "_allow_stdin", True):
             return _unattended(ticket, "notebook")
-        return _ask(ticket, problem, sys.stdout.write, kernel.raw_input)
+        described = view(ticket).lines(_NOTEBOOK)
+        return _ask(ticket, described, problem, sys.stdout.write, kernel.raw_input)
 
 
 def _check_ticket(ticket: object, name: str) -> None:
@@ -140,15 +124,29 @@ def _check_ticket(ticket: object, name: str) -> None:
 
 def _ask(
     ticket: Ticket,
+    described: list[str],
     problem: str | None,
     write: Callable[[str], object],
     read: Callable[[str], str],
 ) -> Any:
-    write(_described(ticket) if problem is None else f"{_printable(problem)}\n")
+    # Directly above the question, whatever has been said before.
+    *above, short = described
+    if problem is None:
+        write("\n" + "".join(f"{line}\n" for line in above))
+    else:
+        write(f"{_printable(problem)}\n")
     if ticket.awaiting == "result":
+        write(f"{short}\n")
         return _result(ticket, write, read)
+    return _decision(short, write, read)
+
+
+def _decision(
+    short: str, write: Callable[[str], object], read: Callable[[str], str]
+) -> bool | str | dict[str, Any]:
     try:
         while True:
+            write(f"{short}\n")
             answer = read(_QUESTION).strip()
             if answer.lower() in {"y", "yes"}:
                 return True
@@ -216,24 +214,9 @@ def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
     return arguments
 
 
-def _described(ticket: Ticket) -> str:
-    """Return the whole call. Nothing that the model has written can hide a part of it."""
-    needs = "an answer" if ticket.awaiting == "result" else "approval"
-    lines = ["", f"A call needs {needs} ({_printable(ticket.run_id)}, {ticket.id}):"]
-    lines.append(f"  {ticket.call}")
-    for name, value in (ticket.arguments or {}).items():
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-        first, *rest = (_printable(line) for line in text.split("\n"))
-        lines.append(f"    {_printable(name)}: {first}")
-        lines += [f"      {line}" for line in rest]
-    if ticket.approval_reason:
-        lines.append(f"  Reason: {_printable(ticket.approval_reason)}")
-    return "\n".join(lines) + "\n"
-
-
 def _printable(text: str) -> str:
-    """Escape characters that could move the cursor, hide text or turn its direction."""
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    """Return a text in one line, in which what nobody would see stands by its number."""
+    return named(text).replace("\n", " ")
 
 
 def _without_surrogates(text: str) -> str:
@@ -245,6 +228,14 @@ def _screen() -> TextIO | None:
     if not _is_terminal(sys.stdin) or not _is_in_foreground():
         return None
     return next((one for one in (sys.stderr, sys.stdout) if _is_terminal(one)), None)
+
+
+def _columns_of(screen: TextIO) -> int:
+    try:
+        width = os.get_terminal_size(screen.fileno()).columns
+    except (OSError, ValueError):
+        width = 0
+    return width or _WIDTH
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
