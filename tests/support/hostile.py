@@ -28,6 +28,8 @@ ADDED = [
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u115f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
     "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+    # More than three marks on one character.
+    "|(?<=[\u0300-\u036f]{3})[\u0300-\u036f]"
 )
 
 

@@ -7,7 +7,7 @@ import hmac
 import re
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -30,12 +30,14 @@ class Denied(Exception):  # noqa: N818  # it is an answer
     Attributes:
         status: The status of the answer.
         message: What the person reads.
+        problems: What is wrong with arguments, each with its place.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, problems: Sequence[Sequence[str]] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.problems = problems
 
 
 class Access:

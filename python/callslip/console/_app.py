@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from urllib.parse import parse_qs
 
@@ -29,12 +29,14 @@ from callslip.console._run_page import run_sections
 from callslip.console._runs_page import COLUMNS, Filter, runs_sections
 from callslip.console._source import Source
 from callslip.errors import StoreError, UsageError
+from callslip.look._markup import el
 
 __all__ = ["Console"]
 
 _Answer = Callable[[Request], Awaitable[Response]]
 _LONGEST_TOKEN = 100_000
 _LONGEST_NAME = 200
+_READ_ONLY = "Decide in the program that has the file open, {}: this console can only read it."
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -94,7 +96,7 @@ class Console:
                     self._access.check_signed_in(request)
                 response = await answer(request)
             except Denied as denied:
-                response = _denied(request, denied.status, denied.message)
+                response = _denied(request, denied.status, denied.message, denied.problems)
             except StoreError as error:
                 status = 404 if "key" in request.path_params else 503
                 response = _denied(request, status, str(error))
@@ -134,7 +136,7 @@ class Console:
             run_id,
             shown.sections,
             events=f"{base}/runs/{key_of(run_id)}/events",
-            above=f'<p><a href="{base}/">Runs</a></p>',
+            above=el("p", el("a", "Runs", href=f"{base}/")),
         )
         return HTMLResponse(page)
 
@@ -143,7 +145,9 @@ class Console:
         return Shown.of(runs_sections(self._source.listing(), chosen, base, place))
 
     def _render_run(self, run_id: str, base: str) -> Shown:
-        return Shown.of(run_sections(self._source.trace(run_id), base, self._source.owner()))
+        run, owner = self._source.read(run_id), self._source.owner()
+        reason = None if owner is None else _READ_ONLY.format(owner)
+        return Shown.of(run_sections(run.trace(), run.awaiting_approval, base, reason))
 
     async def _runs_events(self, request: Request) -> Response:
         chosen, base = Filter.read(request.query_params), base_of(request)
@@ -212,11 +216,14 @@ async def _unknown_method(_: Request, __: Exception) -> Response:
     return Response(status_code=405, headers=dict(headers()))
 
 
-def _denied(request: Request, status: int, message: str) -> Response:
+def _denied(
+    request: Request, status: int, message: str, problems: Sequence[Sequence[str]] = ()
+) -> Response:
     # What was sent may have halves of surrogate pairs.
     message = message.encode(errors="replace").decode()
     if "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"error": message}, status)
+        more = {"problems": problems} if problems else {}
+        return JSONResponse({"error": message, **more}, status)
     if status in {401, 429}:
         # A link of another site brings no cookie; this page's own link to the same address does.
         again = request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site"

@@ -2,82 +2,107 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
-from typing import Any
 
-from callslip._call_line import call_line
-from callslip._json import to_json
-from callslip.console._seal import seal_of
+from callslip.approval import CallRow, CallView, view
+from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._text import Texts
-from callslip.trace import TicketSpan, Trace
+from callslip.runs import Ticket
 
 __all__ = ["box_of"]
 
 # A person approves the whole call: nothing of it is cut, masked or changed.
 _WHOLE = Texts(limit=sys.maxsize, redact=None, masked=False)
-_LONGEST_NAME = 60
+
+_ORIGINS = {"given": None, "default": "the default", "left out": None}
 
 
-def box_of(run: Trace, ticket: TicketSpan, address: str, owner: str | None) -> str:
+def box_of(ticket: Ticket, agent: str, address: str, may_decide: str | None) -> Markup:
     """Return the box of a call.
 
     Args:
-        run: The run of the call.
         ticket: The call.
+        agent: The agent of its run.
         address: The address that takes a decision.
-        owner: Who takes decisions; `None` for this console.
+        may_decide: Why no decision is taken here; `None` if it is.
     """
-    seal = seal_of(run.run_id, ticket.id, ticket.tool, ticket.arguments)
-    line = _WHOLE.line
-    reason = ticket.approval.reason if ticket.approval is not None else None
-    why = "" if reason is None else f"<h4>Why it waits</h4>{_WHOLE.block(reason)}"
-    return (
-        f'<section class="ask" id="ask-{seal[:16]}" data-seal="{seal}" data-address="{address}" '
-        f'data-ticket="{line(ticket.id)}" aria-labelledby="name-{seal[:16]}">'
-        f'<h3 id="name-{seal[:16]}">{line(f"{ticket.id} {ticket.tool}")} awaits approval</h3>'
-        f'<p class="soft">run {line(run.run_id)} of {line(run.agent)}</p>'
-        f'{_call(ticket)}{why}<div class="controls">{_controls(seal[:16], owner)}</div></section>'
+    call, seal = view(ticket), ticket.seal or ""
+    key = seal[:16]
+    title = f"{call.ticket_id} {_line(call.tool)} awaits approval"
+    content: list[Content] = [
+        el("h3", title, id=f"name-{key}"),
+        el("p", f"run {_line(call.run_id)} of {_line(agent)}", class_="soft"),
+    ]
+    if call.about:
+        content.append(el("p", _line(call.about), class_="soft"))
+    content += [_call(call), _notes(call)]
+    if call.reason is not None:
+        content += [el("h4", "Why it waits"), _WHOLE.block(call.reason)]
+    content.append(el("p", call.short, class_="short"))
+    content.append(el("div", _controls(key, ticket, may_decide), class_="controls"))
+    data = {"data-seal": seal, "data-address": address, "data-ticket": ticket.id}
+    return el(
+        "section", content, class_="ask", id=f"ask-{key}", aria_labelledby=f"name-{key}", **data
     )
 
 
-def _call(ticket: TicketSpan) -> str:
+def _line(text: str) -> str:
+    return _WHOLE.line(text)
+
+
+def _call(call: CallView) -> Markup:
     """Return the call: of an operation over HTTP, the method and the path with its values too."""
-    arguments = ticket.arguments or {}
-    shown = f"<h4>Arguments</h4>{_arguments(arguments)}" if arguments else "<p>No arguments</p>"
-    if " " in ticket.tool:
-        shown = f"<h4>Call</h4>{_WHOLE.block(call_line(ticket.tool, arguments))}{shown}"
-    return shown
+    shown = []
+    if call.request is not None:
+        shown += [el("h4", "Call"), _block(call.request)]
+    if not call.rows:
+        return joined(shown, el("p", "No arguments"))
+    rows = [(el("dt", _label(row)), el("dd", _value(row))) for row in call.rows]
+    return joined(shown, el("h4", "Arguments"), el("dl", rows, class_="fields"))
 
 
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    if not all(_is_plain(name) for name in arguments):
-        return _WHOLE.block(to_json(arguments))
-    rows = (
-        f"<dt>{_WHOLE.line(name)}</dt><dd>{_WHOLE.block(_said(value))}</dd>"
-        for name, value in arguments.items()
+def _label(row: CallRow) -> Markup:
+    about = ", ".join(one for one in (row.type, _ORIGINS[row.origin]) if one)
+    return joined(row.name, el("small", f" {about}", class_="soft") if about else None)
+
+
+def _value(row: CallRow) -> Markup:
+    if row.origin == "left out":
+        return el("p", row.lines, class_="soft")
+    # The first line of a text of several says that it is one.
+    lines = row.lines[1:] if len(row.lines) > 1 and isinstance(row.value, str) else row.lines
+    return _block("\n".join(lines))
+
+
+def _block(text: str) -> Markup:
+    # Characters are named already.
+    return el("pre", "\n", text)
+
+
+def _notes(call: CallView) -> Markup | None:
+    return el("ul", (el("li", note) for note in call.notes), class_="look") if call.notes else None
+
+
+def _controls(key: str, ticket: Ticket, may_decide: str | None) -> Markup:
+    if may_decide is not None:
+        return el("p", may_decide)
+    arguments = json.dumps(ticket.arguments or {}, ensure_ascii=False, indent=2)
+    change = el(
+        "details",
+        el("summary", "Change the arguments"),
+        el("label", "All arguments, as JSON", for_=f"edit-{key}"),
+        el("textarea", "\n", arguments, id=f"edit-{key}", rows="6", data_edit=True),
+        class_="change",
     )
-    return f'<dl class="fields">{"".join(rows)}</dl>'
-
-
-def _is_plain(name: str) -> bool:
-    return name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME
-
-
-def _said(value: Any) -> str:
-    """Return a value as JSON, but a text of several lines as it is."""
-    return value if isinstance(value, str) and "\n" in value else to_json(value)
-
-
-def _controls(name: str, owner: str | None) -> str:
-    if owner is not None:
-        return (
-            f"<p>Decide in the program that has the file open, {_WHOLE.line(owner)}: "
-            "this console can only read it.</p>"
-        )
-    return (
-        f'<label for="why-{name}">Why not? The model reads it.</label>'
-        f'<textarea id="why-{name}" rows="1"></textarea>'
-        '<p class="buttons"><button type="button" data-do="approve">Approve this call</button>'
-        '<button type="button" data-do="deny">Deny</button></p><p role="status"></p>'
+    buttons = (
+        el("button", "Approve this call", type="button", data_do="approve"),
+        el("button", "Deny", type="button", data_do="deny"),
+    )
+    return joined(
+        change,
+        el("label", "Why not? The model reads it.", for_=f"why-{key}"),
+        el("textarea", id=f"why-{key}", rows="1", data_why=True),
+        el("p", buttons, class_="buttons"),
+        el("p", role="status"),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from callslip.console._access import Denied
-from callslip.console._seal import seal_of
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
 from callslip.store import TicketStore
@@ -28,12 +28,15 @@ class Decision:
         ticket: The id of the ticket.
         seal: The seal of the call that was shown.
         why: The reason of a denial, which the model reads.
+        arguments: The arguments that a person has put in the place of the call's own; `None` for
+            those that were shown.
     """
 
     do: Literal["approve", "deny"]
     ticket: str
     seal: str
     why: str
+    arguments: Mapping[str, Any] | None = None
 
     @classmethod
     def read(cls, body: bytes) -> Self:
@@ -53,7 +56,10 @@ class Decision:
                 400,
                 'expected {"do": "approve" or "deny", "ticket": …, "seal": …, "why": …} as JSON',
             )
-        decision = cls(**said)
+        arguments = fields.get("arguments")
+        if arguments is not None and (said["do"] != "approve" or not isinstance(arguments, dict)):
+            raise Denied(400, "expected arguments as a JSON object, of a call that is approved")
+        decision = cls(**said, arguments=arguments)
         if decision.do == "approve" and decision.why.strip():
             raise Denied(400, "a reason is for a denial: deny the call, or leave the reason out")
         return decision
@@ -70,16 +76,18 @@ class Decision:
         if not found:
             raise Denied(404, f"run {run_id} has no ticket {self.ticket}")
         (ticket,) = found
-        seal = seal_of(run_id, ticket.id, ticket.tool, ticket.arguments)
-        if not hmac.compare_digest(seal.encode(), self.seal.encode(errors="replace")):
+        # One that is decided has no seal any more, and the error says how it was.
+        given = self.seal.encode(errors="replace")
+        if ticket.seal is not None and not hmac.compare_digest(ticket.seal.encode(), given):
             raise Denied(409, "the call is not the one that was shown: load the page again")
         try:
             if self.do == "approve":
-                run.approve(ticket.id, by=by)
+                run.approve(ticket.id, arguments=self.arguments, seal=ticket.seal, by=by)
             else:
                 run.deny(ticket.id, self.why, by=by)
         except UsageError as error:
-            raise Denied(409, str(error)) from error
+            problems = [list(problem) for problem in error.problems]
+            raise Denied(422 if problems else 409, str(error), problems) from error
 
     @staticmethod
     def _run(store: TicketStore, run_id: str) -> Run:

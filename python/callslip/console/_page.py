@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Self
 
+from callslip.look._markup import DOCTYPE, Markup, el, joined
 from callslip.look._style import page_style, policy_hash, shipped
 from callslip.look._text import Texts
 
@@ -66,9 +67,9 @@ def live_page(
     sections: Mapping[str, Sequence[Piece]],
     *,
     events: str,
-    above: str = "",
+    above: Markup | None = None,
     table: Sequence[str] = (),
-) -> str:
+) -> Markup:
     """Return a page whose pieces are replaced as they change.
 
     Args:
@@ -83,25 +84,22 @@ def live_page(
         if name == "rows" and table:
             parts.append(_table(pieces, table))
         else:
-            parts.append(f'<div data-section="{name}">{"".join(map(_piece, pieces))}</div>')
-    live = '<p id="live" role="status">not live: the page needs JavaScript</p>'
-    said = '<p id="said" role="status" tabindex="-1"></p>'
-    return _document(title, f"{above}{live}{said}{''.join(parts)}", events)
+            parts.append(el("div", map(_piece, pieces), data_section=name))
+    live = el("p", "not live: the page needs JavaScript", id="live", role="status")
+    said = el("p", id="said", role="status", tabindex="-1")
+    return _document(title, joined(above, live, said, parts), events)
 
 
-def _piece(piece: Piece, tag: str = "div") -> str:
-    return f'<{tag} class="piece" data-digest="{piece.digest}">{piece.html}</{tag}>'
+def _piece(piece: Piece, tag: str = "div") -> Markup:
+    return el(tag, Markup(piece.html), class_="piece", data_digest=piece.digest)
 
 
-def _table(rows: Sequence[Piece], names: Sequence[str]) -> str:
-    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
-    body = "".join(_piece(row, "tr") for row in rows)
-    return (
-        f'<table><thead><tr>{heads}</tr></thead><tbody data-section="rows">{body}</tbody></table>'
-    )
+def _table(rows: Sequence[Piece], names: Sequence[str]) -> Markup:
+    heads = el("thead", el("tr", (el("th", name, scope="col") for name in names)))
+    return el("table", heads, el("tbody", (_piece(row, "tr") for row in rows), data_section="rows"))
 
 
-def sign_in_page(message: str, action: str, *, again: bool) -> str:
+def sign_in_page(message: str, action: str, *, again: bool) -> Markup:
     """Return the page that asks for the token.
 
     Args:
@@ -109,28 +107,29 @@ def sign_in_page(message: str, action: str, *, again: bool) -> str:
         action: The address that takes the token.
         again: Whether it asks for its own address once more, as a link of its own.
     """
-    refresh = '<meta http-equiv="refresh" content="0">' if again else ""
-    return _document(
-        "Sign in",
-        f'<h1>Sign in</h1><p>{_TEXTS.line(message)}</p><form method="post" action="{action}">'
-        '<label>Token <input name="token" type="password" autocomplete="current-password">'
-        "</label><button>Sign in</button></form>",
-        more=refresh,
+    refresh = el("meta", http_equiv="refresh", content="0") if again else None
+    field = el("input", name="token", type="password", autocomplete="current-password")
+    form = el(
+        "form", el("label", "Token ", field), el("button", "Sign in"), method="post", action=action
     )
+    content = joined(el("h1", "Sign in"), el("p", _TEXTS.line(message)), form)
+    return _document("Sign in", content, more=refresh)
 
 
-def message_page(title: str, message: str, base: str) -> str:
+def message_page(title: str, message: str, base: str) -> Markup:
     """Return a page that says why something is not shown."""
-    return _document(
-        title,
-        f'<p><a href="{base}/">Runs</a></p><h1>{_TEXTS.line(title)}</h1>{_TEXTS.block(message)}',
-    )
+    back = el("p", el("a", "Runs", href=f"{base}/"))
+    return _document(title, joined(back, el("h1", _TEXTS.line(title)), _TEXTS.block(message)))
 
 
-def _document(title: str, main: str, events: str = "", more: str = "") -> str:
-    return (
-        f'<!doctype html>\n<html lang="en" data-events="{events}"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{more}<title>{_TEXTS.line(title)}</title><style>{_style()}</style></head>\n"
-        f"<body><main>{main}</main><script>{_script()}</script></body></html>\n"
+def _document(title: str, main: Markup, events: str = "", more: Markup | None = None) -> Markup:
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        more,
+        el("title", _TEXTS.line(title)),
+        el("style", Markup(_style())),
     )
+    body = el("body", el("main", main), el("script", Markup(_script())))
+    return joined(DOCTYPE, el("html", head, "\n", body, lang="en", data_events=events), "\n")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from callslip.console._addresses import key_of
 from callslip.console._boxes import box_of
 from callslip.look._head import head_of, left_out, legend
+from callslip.look._markup import Markup, el, joined
 from callslip.look._rows import Rows
 from callslip.look._selection import Selection
 from callslip.look._text import Texts
+from callslip.runs import Ticket
 from callslip.trace import Trace
 
 __all__ = ["run_sections"]
@@ -17,13 +20,16 @@ __all__ = ["run_sections"]
 _TEXTS = Texts(limit=20_000, redact=None)
 
 
-def run_sections(trace: Trace, base: str, owner: str | None) -> dict[str, list[str]]:
+def run_sections(
+    trace: Trace, waiting: Sequence[Ticket], base: str, may_decide: str | None
+) -> dict[str, list[Markup]]:
     """Return the parts of the page, each with its pieces. `asks` are the boxes of calls that wait.
 
     Args:
         trace: The run, with the runs below it.
+        waiting: The calls of them that wait.
         base: The beginning of the addresses of all pages.
-        owner: Who takes decisions; `None` for this console.
+        may_decide: Why no decision is taken here; `None` if it is.
     """
     selection = Selection(trace)
     rows = Rows(
@@ -37,19 +43,23 @@ def run_sections(trace: Trace, base: str, owner: str | None) -> dict[str, list[s
         ids=True,
     )
     key = key_of(trace.run_id)
-    files = (
-        f'<p><a href="{base}/runs/{key}.html">Page of this run</a> · '
-        f'<a href="{base}/runs/{key}.jsonl">Log</a></p>'
-    )
+    page = el("a", "Page of this run", href=f"{base}/runs/{key}.html")
+    files = el("p", page, " · ", el("a", "Log", href=f"{base}/runs/{key}.jsonl"))
+    agents = {run.run_id: run.agent for run in trace.walk()}
     asks = [
-        box_of(run, ticket, f"{base}/runs/{key_of(run.run_id)}/decide", owner)
-        for run, ticket in trace.awaiting_approval
+        box_of(
+            ticket,
+            agents.get(ticket.run_id, ""),
+            f"{base}/runs/{key_of(ticket.run_id)}/decide",
+            may_decide,
+        )
+        for ticket in waiting
     ]
     return {
         "head": [head_of(trace, _TEXTS), files],
         "asks": asks,
         "task": [rows.task(trace)],
-        "legend": [f"<h2>Turns</h2>{left_out(selection)}{legend()}"],
+        "legend": [joined(el("h2", "Turns"), left_out(selection), legend())],
         "rows": rows.pieces(trace),
     }
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from callslip.console._addresses import key_of
 from callslip.console._source import Listing
+from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._numbers import count, moment
 from callslip.look._text import Texts
 from callslip.store import StoredRun
@@ -49,8 +50,8 @@ class Filter:
         )
 
     def address(self, path: str) -> str:
-        """Return an address with this filter, for an attribute."""
-        return f"{path}?{urlencode(asdict(self))}".replace("&", "&amp;")
+        """Return an address with this filter."""
+        return f"{path}?{urlencode(asdict(self))}"
 
     def has(self, run: StoredRun, waits: int) -> bool:
         """Whether a run is shown, of whose calls this many wait."""
@@ -70,23 +71,25 @@ class Filter:
             case _:
                 return True
 
-    def form(self) -> str:
+    def form(self) -> Markup:
         """Return the form that chooses the runs."""
-        states = "".join(
-            f"<option{' selected' if one == self.state else ''}>{one}</option>" for one in _STATES
-        )
-        return (
-            '<form class="filter"><label>State <select name="state">'
-            f'<option value="">any</option>{states}</select></label>'
-            f'<label>Agent <input name="agent" value="{_TEXTS.line(self.agent)}"></label>'
-            f'<label>Task or id <input name="text" value="{_TEXTS.line(self.text)}"></label>'
-            "<button>Show</button></form>"
+        states = [el("option", one, selected=one == self.state) for one in _STATES]
+        state = el("select", el("option", "any", value=""), states, name="state")
+        agent = el("input", name="agent", value=_TEXTS.line(self.agent))
+        text = el("input", name="text", value=_TEXTS.line(self.text))
+        return el(
+            "form",
+            el("label", "State ", state),
+            el("label", "Agent ", agent),
+            el("label", "Task or id ", text),
+            el("button", "Show"),
+            class_="filter",
         )
 
 
 def runs_sections(
     listing: Listing, chosen: Filter, base: str, place: tuple[str, str | None]
-) -> dict[str, list[str]]:
+) -> dict[str, list[Markup]]:
     """Return the parts of the page, each with its pieces.
 
     Args:
@@ -107,17 +110,17 @@ def runs_sections(
     rows = [_row(run, waits.get(run.run_id, 0), base) for run in found[first : first + _MOST]]
     waiting = sum(run.run_id in waits for run in found)
     title = f"{count(waiting, 'run')} waiting for you" if waiting else count(len(found), "run")
-    end = ""
+    end: list[Content] = []
     if chosen.page > 1:
         before = replace(chosen, page=chosen.page - 1).address(f"{base}/")
-        end += f'<a id="before" href="{before}">Runs before</a> '
+        end += [el("a", "Runs before", id="before", href=before), " "]
     if (left := len(found) - first - len(rows)) > 0:
         after = replace(chosen, page=chosen.page + 1).address(f"{base}/")
-        end += f'<a id="after" href="{after}">{count(left, "more run")}</a>'
+        end.append(el("a", count(left, "more run"), id="after", href=after))
     if not found:
-        end = "No run is like this" if listing.runs else "No runs yet"
-    head = [f"<h1>{title}</h1>", f'<p class="soft">{_TEXTS.line(_place(*place))}</p>']
-    return {"head": head, "form": [chosen.form()], "rows": rows, "end": [f"<p>{end}</p>"]}
+        end = ["No run is like this" if listing.runs else "No runs yet"]
+    head = [el("h1", title), el("p", _TEXTS.line(_place(*place)), class_="soft")]
+    return {"head": head, "form": [chosen.form()], "rows": rows, "end": [el("p", end)]}
 
 
 def _place(name: str, owner: str | None) -> str:
@@ -138,7 +141,7 @@ def _waits(listing: Listing) -> dict[str, int]:
     return waits
 
 
-def _row(run: StoredRun, waits: int, base: str) -> str:
+def _row(run: StoredRun, waits: int, base: str) -> Markup:
     line = _TEXTS.line
     if waits:
         state, kind = ("1 call waits" if waits == 1 else f"{waits} calls wait"), "wait"
@@ -147,17 +150,19 @@ def _row(run: StoredRun, waits: int, base: str) -> str:
         kind = "soft" if run.status == "running" or run.stop_reason == "finished" else "bad"
     tokens = run.usage.input_tokens + run.usage.output_tokens
     cost = f"{run.usage.cost:.4f}" if run.usage.cost else ""
-    address = f"{base}/runs/{key_of(run.run_id)}"
-    cells = (
-        f'<a id="{key_of(run.run_id)}" href="{address}">{line(run.task) or "(no task)"}</a>'
-        f'<div class="soft">{line(run.agent)} · {run.protocol}</div>',
-        f'<span class="badge {kind}">{line(state)}</span>',
+    key = key_of(run.run_id)
+    about = line(f"{run.agent} · {run.protocol}")
+    cells: tuple[Content, ...] = (
+        (
+            el("a", line(run.task) or "(no task)", id=key, href=f"{base}/runs/{key}"),
+            el("div", about, class_="soft"),
+        ),
+        el("span", line(state), class_=f"badge {kind}"),
         f"{run.turns:,}",
-        f'<span class="bad">{run.violations:,}</span>' if run.violations else "0",
+        el("span", f"{run.violations:,}", class_="bad") if run.violations else "0",
         f"{tokens:,}" if tokens else "",
         cost,
-        f'<time data-at="{run.started_at!r}">{moment(run.started_at)}</time>',
+        el("time", moment(run.started_at), data_at=repr(run.started_at)),
     )
-    return "".join(
-        f'<td data-name="{name}">{cell}</td>' for name, cell in zip(COLUMNS, cells, strict=True)
-    )
+    named = zip(COLUMNS, cells, strict=True)
+    return joined(el("td", cell, data_name=name) for name, cell in named)

@@ -19,7 +19,6 @@ from callslip._store_file import StoreFile, is_open_here
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
-from callslip.trace import Trace
 
 __all__ = ["Listing", "Source", "source_of"]
 
@@ -73,14 +72,6 @@ class Source(ABC):
     @abstractmethod
     def owner(self) -> str | None:
         """Return the process that writes to the file, in words; `None` if this one may."""
-
-    def trace(self, run_id: str) -> Trace:
-        """Return the trace of a run.
-
-        Raises:
-            StoreError: There is no such run, or it cannot be read.
-        """
-        return self.read(run_id).trace()
 
 
 class _OwnStore(Source):

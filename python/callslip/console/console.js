@@ -109,11 +109,14 @@
   // The same call may be decided here or not, as its file has another owner.
   const control = (piece, next) => {
     const [now, then] = [piece, next].map(one => one.querySelector(".controls"));
-    const typed = now.querySelector("textarea")?.value ?? piece.dataset.typed ?? "";
-    piece.dataset.typed = typed;
+    const names = ["[data-why]", "[data-edit]"];
+    const typed = names.map(name => now.querySelector(name)?.value);
+    piece.typed = piece.typed?.map((text, at) => typed[at] ?? text) ?? typed;
     now.replaceChildren(...then.childNodes);
-    const field = now.querySelector("textarea");
-    if (field) field.value = typed;
+    names.forEach((name, at) => {
+      const field = now.querySelector(name);
+      if (field && piece.typed[at] !== undefined) field.value = piece.typed[at];
+    });
   };
 
   const show = ({ section, count, changed }) => {
@@ -147,10 +150,26 @@
     const box = button.closest(".ask");
     const result = box.querySelector("[role=status]");
     const buttons = box.querySelectorAll("button");
-    const why = box.querySelector("textarea").value;
+    const why = box.querySelector("[data-why]").value;
     if (button.dataset.do === "approve" && why.trim()) {
       result.textContent = "A reason is for a denial: deny the call, or empty the field.";
       return;
+    }
+    // Arguments count as they are read: whoever has changed them has the field open.
+    let changed = {};
+    const edit = box.querySelector("[data-edit]");
+    if (button.dataset.do === "approve" && edit.value !== edit.defaultValue) {
+      if (!edit.closest("details").open) {
+        result.textContent = "The arguments were changed: open them, and look at them again.";
+        return;
+      }
+      try {
+        changed = { arguments: JSON.parse(edit.value) };
+      } catch (error) {
+        result.textContent = `The arguments are not JSON: ${error.message}`;
+        edit.focus();
+        return;
+      }
     }
     for (const one of buttons) one.disabled = true;
     result.textContent = "is written down …";
@@ -159,7 +178,7 @@
       const answer = await fetch(box.dataset.address, {
         method: "POST",
         headers: { "Content-Type": "application/json", "Accept": "application/json" },
-        body: JSON.stringify({ do: button.dataset.do, ticket, seal, why }),
+        body: JSON.stringify({ do: button.dataset.do, ticket, seal, why, ...changed }),
       });
       const told = await answer.json()
         .catch(() => ({ error: `not decided: the server answered ${answer.status}` }));

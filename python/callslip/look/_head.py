@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callslip.look._markup import Markup, el, joined
 from callslip.look._numbers import count, duration, moment, usage_rows
 from callslip.look._selection import Selection
 from callslip.look._text import Texts
@@ -10,7 +11,7 @@ from callslip.trace import Trace
 __all__ = ["head_of", "left_out", "legend", "state_of"]
 
 
-def head_of(trace: Trace, texts: Texts) -> str:
+def head_of(trace: Trace, texts: Texts) -> Markup:
     """Return the title and the facts of a run."""
     runs = list(trace.walk())
     turns = [turn for run in runs for turn in run.turns]
@@ -27,9 +28,9 @@ def head_of(trace: Trace, texts: Texts) -> str:
         ("repairs", f"{sum(sum(turn.repairs.values()) for turn in turns):,}"),
         *usage_rows(trace.total_usage, more),
     ]
-    facts = "".join(f"<div><dt>{name}</dt><dd>{texts.line(text)}</dd></div>" for name, text in rows)
-    name = trace.agent or "run"
-    return f'<h1>{texts.line(f"{name}: {state_of(trace)}")}</h1><dl class="facts">{facts}</dl>'
+    facts = (el("div", el("dt", name), el("dd", texts.line(text))) for name, text in rows)
+    title = texts.line(f"{trace.agent or 'run'}: {state_of(trace)}")
+    return joined(el("h1", title), el("dl", facts, class_="facts"))
 
 
 def state_of(trace: Trace) -> str:
@@ -41,22 +42,22 @@ def state_of(trace: Trace) -> str:
     return trace.ending.reason.replace("_", " ")
 
 
-def left_out(selection: Selection) -> str:
+def left_out(selection: Selection) -> Markup:
     """Return the line that says how many rows are not shown."""
     if not selection.left_out:
-        return ""
+        return joined()
     rows = count(selection.left_out, "more row")
-    return (
-        f"<p>The run has {selection.events:,} events. The first and the last "
-        f"{selection.at_an_end:,} rows and all failures are shown. The log contains {rows}.</p>"
+    return el(
+        "p",
+        f"The run has {selection.events:,} events. The first and the last "
+        f"{selection.at_an_end:,} rows and all failures are shown. The log contains {rows}.",
     )
 
 
-def legend() -> str:
+def legend() -> Markup:
     """Return the legend of the bars."""
-    swatches = "".join(
-        f'<span><svg class="swatch" viewBox="0 0 10 10"><rect class="{kind}" width="10" '
-        f'height="10"/></svg> {name}</span>'
-        for kind, name in (("work", "work"), ("pause", "awaiting approval"))
-    )
-    return f'<p class="legend" aria-hidden="true">{swatches}</p>'
+    swatches = []
+    for kind, name in (("work", "work"), ("pause", "awaiting approval")):
+        box = el("rect", class_=kind, width="10", height="10")
+        swatches.append(el("span", el("svg", box, class_="swatch", viewBox="0 0 10 10"), " ", name))
+    return el("p", swatches, class_="legend", aria_hidden="true")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip._call_line import printable
 from callslip.look._head import head_of, left_out
+from callslip.look._markup import Content, Markup, el
 from callslip.look._rows import Rows
 from callslip.look._selection import Selection
 from callslip.look._style import output_style
@@ -46,22 +47,20 @@ def bundle_of_trace(trace: Trace) -> Bundle:
         if len(html) <= _MOST_CHARACTERS:
             return {"text/plain": plain, "text/html": html}
     texts = Texts(limit=_SIZES[-1][1], redact=None)
-    return {"text/plain": plain, "text/html": output_of(head_of(trace, texts) + _HOW_TO_SEE_ALL)}
+    return {"text/plain": plain, "text/html": output_of(head_of(trace, texts), _HOW_TO_SEE_ALL)}
 
 
-_HOW_TO_SEE_ALL = "<p>All of it: <code>run.to_html(&quot;trace.html&quot;)</code></p>"
+_HOW_TO_SEE_ALL = el("p", "All of it: ", el("code", 'run.to_html("trace.html")'))
 
 
-def _trace_output(trace: Trace, most_rows: int, characters: int) -> str:
+def _trace_output(trace: Trace, most_rows: int, characters: int) -> Markup:
     texts = Texts(limit=characters, redact=None)
     selection = Selection(trace, rows=most_rows)
     # An image of 1 MiB would be in the notebook's file with each output.
     rows = Rows(trace, texts, "failed", selection=selection, images=False)
-    more = "" if selection.is_whole else _HOW_TO_SEE_ALL
-    return output_of(
-        f"{head_of(trace, texts)}{rows.task(trace)}<h2>Turns</h2>{left_out(selection)}"
-        f"{rows.run(trace)}{more}"
-    )
+    more = None if selection.is_whole else _HOW_TO_SEE_ALL
+    title = el("h2", "Turns"), left_out(selection)
+    return output_of(head_of(trace, texts), rows.task(trace), title, rows.run(trace), more)
 
 
 def bundle_of_facts(title: str, facts: Iterable[tuple[str, str | None]], plain: str) -> Bundle:
@@ -73,9 +72,9 @@ def bundle_of_facts(title: str, facts: Iterable[tuple[str, str | None]], plain: 
         plain: The whole as text.
     """
     texts = Texts(limit=_SIZES[0][1], redact=None)
-    shown = [f"<dt>{name}</dt><dd>{texts.block(text)}</dd>" for name, text in facts if text]
-    html = f'<h1>{texts.line(title)}</h1><dl class="fields">{"".join(shown)}</dl>'
-    return {"text/plain": plain, "text/html": output_of(html)}
+    shown = [(el("dt", name), el("dd", texts.block(text))) for name, text in facts if text]
+    html = output_of(el("h1", texts.line(title)), el("dl", shown, class_="fields"))
+    return {"text/plain": plain, "text/html": html}
 
 
 def bundle_of_violation(violation: Violation) -> Bundle:
@@ -101,16 +100,15 @@ def bundle_of_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Bund
     """
     most, characters = _SIZES[0]
     texts = Texts(limit=characters, redact=None)
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{texts.line(cell)}</td>' for cell in row)}</tr>" for row in rows[:most]
-    )
-    more = f"<p>{len(rows) - most:,} more</p>" if len(rows) > most else ""
+    head = el("thead", el("tr", (el("th", name) for name in names)))
+    cells = (el("tr", (el("td", texts.line(cell)) for cell in row)) for row in rows[:most])
+    more = el("p", f"{len(rows) - most:,} more") if len(rows) > most else None
     plain = "\n".join("  ".join(printable(cell) for cell in row) for row in (names, *rows[:most]))
-    html = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-    return {"text/plain": plain, "text/html": output_of(html)}
+    table = el("table", head, el("tbody", cells))
+    return {"text/plain": plain, "text/html": output_of(table, more)}
 
 
-def output_of(markup: str) -> str:
-    """Return an output: markup with its style sheet, since a notebook keeps each one alone."""
-    return f'<div class="callslip"><style>\n{output_style()}</style>{markup}</div>'
+def output_of(*content: Content) -> Markup:
+    """Return an output: content with its style sheet, since a notebook keeps each one alone."""
+    style = el("style", Markup(f"\n{output_style()}"))
+    return el("div", style, content, class_="callslip")

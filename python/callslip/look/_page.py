@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from callslip.look._head import head_of, left_out, legend, state_of
+from callslip.look._markup import DOCTYPE, Markup, el, joined
 from callslip.look._numbers import count, duration, moment
 from callslip.look._rows import Opened, Rows
 from callslip.look._selection import Selection
@@ -20,7 +21,7 @@ _FOOTER = (
 )
 
 
-def page_of(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
+def page_of(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> Markup:
     """Return the page of a trace.
 
     Args:
@@ -34,7 +35,7 @@ def page_of(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
 
 def page_of_runs(
     traces: Sequence[Trace], texts: Texts, opened: Opened, *, images: bool, more: int
-) -> str:
+) -> Markup:
     """Return the page of several runs, each folded under its row.
 
     Args:
@@ -44,47 +45,46 @@ def page_of_runs(
         images: Whether images are shown.
         more: The number of runs that are not shown.
     """
-    rows = "".join(_folded(trace, texts, opened, images=images) for trace in traces)
-    left = f"<p>{count(more, 'run')} more in the store</p>" if more else ""
+    rows = [_folded(trace, texts, opened, images=images) for trace in traces]
+    left = el("p", f"{count(more, 'run')} more in the store") if more else None
     title = count(len(traces), "run")
-    return _document(title, f"<h1>{title}</h1>{rows}{left}")
+    return _document(title, joined(el("h1", title), rows, left))
 
 
-def _folded(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
+def _folded(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> Markup:
     state = state_of(trace)
     kind = "soft" if state == "finished" else "wait" if trace.is_waiting else "bad"
     started = moment(trace.started_at) if trace.events else "not begun"
-    line = (
-        f"<strong>{texts.line(trace.agent)}</strong> "
-        f'<span class="badge {kind}">{texts.line(state)}</span> {texts.line(trace.task)}'
+    badge = el("span", texts.line(state), class_=f"badge {kind}")
+    line = el(
+        "span", el("strong", texts.line(trace.agent)), " ", badge, " ", texts.line(trace.task)
     )
-    return (
-        f'<details><summary><span>{line}</span><span class="soft">'
-        f"{started}</span><span>{duration(trace.seconds)}</span></summary>"
-        f'<div class="inside">{_run(trace, texts, opened, images=images)}</div></details>'
-    )
+    times = el("span", started, class_="soft"), el("span", duration(trace.seconds))
+    inside = el("div", _run(trace, texts, opened, images=images), class_="inside")
+    return el("details", el("summary", line, times), inside)
 
 
-def _run(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> str:
+def _run(trace: Trace, texts: Texts, opened: Opened, *, images: bool) -> Markup:
     selection = Selection(trace)
     rows = Rows(trace, texts, opened, selection=selection, images=images)
-    return (
-        f"{head_of(trace, texts)}{rows.task(trace)}<h2>Turns</h2>"
-        f"{left_out(selection)}{legend()}{rows.run(trace)}"
-    )
+    title = el("h2", "Turns"), left_out(selection), legend()
+    return joined(head_of(trace, texts), rows.task(trace), title, rows.run(trace))
 
 
-def _document(title: str, main: str) -> str:
+def _document(title: str, main: Markup) -> Markup:
     style = page_style()
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="referrer" content="no-referrer">'
-        f"<title>{title}</title><style>{style}</style></head>\n"
-        f"<body><main>{main}</main>\n<footer>{_FOOTER}</footer></body></html>\n"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("title", title),
+        el("style", Markup(style)),
     )
+    body = el("body", el("main", main), "\n", el("footer", _FOOTER))
+    return joined(DOCTYPE, el("html", head, "\n", body, lang="en"), "\n")

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping
 
 from callslip.errors import StoreError
+from callslip.look._markup import Markup, el, joined
 from callslip.look._text import Texts
 from callslip.parts import File, has_too_many_pixels
 
@@ -30,27 +31,25 @@ class Parts:
         self._texts = texts
         self._images = images
 
-    def of_task(self, elsewhere: Iterable[str]) -> str:
+    def of_task(self, elsewhere: Iterable[str]) -> Markup:
         """Return those of the user that do not belong to a later message."""
         known = set(elsewhere)
         own = (label for label in self._parts if label.startswith("U") and label not in known)
         return self.named(own)
 
-    def named(self, labels: Iterable[str]) -> str:
+    def named(self, labels: Iterable[str]) -> Markup:
         """Return those with these labels as markup."""
-        return "".join(self._figure(self._parts[one]) for one in labels if one in self._parts)
+        return joined(self._figure(self._parts[one]) for one in labels if one in self._parts)
 
-    def _figure(self, part: File) -> str:
+    def _figure(self, part: File) -> Markup:
         name = f"{part.name}, " if part.name else ""
         about = self._texts.line(f"{part.label}: {name}{part.media_type}, {part.size:,} bytes")
         data = self._data(part)
         if data is None:
-            return f"<figure><figcaption>{about}</figcaption></figure>"
+            return el("figure", el("figcaption", about))
         text = base64.b64encode(data).decode()
-        return (
-            f'<figure><img alt="{about}" src="data:{part.media_type};base64,{text}">'
-            f"<figcaption>{about}</figcaption></figure>"
-        )
+        image = el("img", alt=about, src=f"data:{part.media_type};base64,{text}")
+        return el("figure", image, el("figcaption", about))
 
     def _data(self, part: File) -> bytes | None:
         if not self._images or part.media_type not in _SHOWN or part.size > _MOST_BYTES:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
+from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._numbers import count, duration, usage_rows
 from callslip.look._parts import Parts
 from callslip.look._selection import Selection, has_failed
@@ -61,31 +62,28 @@ class Rows:
         self._length = max(trace.seconds if seconds is None else seconds, 1e-6)
         self._ids = ids
 
-    def task(self, run: Trace, heading: str = "h2") -> str:
+    def task(self, run: Trace, heading: str = "h2") -> Markup:
         """Return the task of a run and its answer, or why it has none."""
         told = [label for note in run.notes for label in note.parts]
-        task = (
-            f"<{heading}>Task</{heading}>{self._texts.block(run.task)}"
-            f"{self._parts(run).of_task(told)}"
-        )
+        parts = self._parts(run).of_task(told)
+        task = joined(el(heading, "Task"), self._texts.block(run.task), parts)
         end = run.ending
         if end is None:
             return task
         if end.error is None and (end.reason == "finished" or end.value is not None):
             failed = " (not successful, according to the model)" if end.success is False else ""
-            answer = f"<{heading}>Answer{failed}</{heading}>"
-            return f"{task}{answer}{self._texts.value(end.value)}"
+            return joined(task, el(heading, f"Answer{failed}"), self._texts.value(end.value))
         limit = f" of {end.limit}" if end.limit else ""
         why = f"{end.reason}{limit}: {end.error}" if end.error else f"{end.reason}{limit}"
-        return f"{task}<{heading}>No answer</{heading}>{self._texts.error(why)}"
+        return joined(task, el(heading, "No answer"), self._texts.error(why))
 
-    def run(self, run: Trace) -> str:
+    def run(self, run: Trace) -> Markup:
         """Return the rows of a run, with what came between its turns."""
-        return "".join(_blocks(self.pieces(run)))
+        return joined(_blocks(self.pieces(run)))
 
-    def pieces(self, run: Trace) -> list[str]:
+    def pieces(self, run: Trace) -> list[Markup]:
         """Return the rows of a run one by one: each turn with its tickets, and notes between."""
-        between: dict[int, list[str]] = {}
+        between: dict[int, list[Markup]] = {}
         own = _Own(self._parts(run), self._key(run.run_id))
         for note in run.notes:
             between.setdefault(note.turn, []).append(self._note(note, own.parts))
@@ -93,10 +91,10 @@ class Rows:
         for is_shown, group in groupby(run.turns, self._selection.has):
             turns = list(group)
             if not is_shown:
-                rows.append(f"<p>{count(len(turns), 'turn')} left out</p>")
+                rows.append(el("p", f"{count(len(turns), 'turn')} left out"))
             for turn in turns:
-                row = self._turn(turn, own) if is_shown else ""
-                rows.append(row + "".join(between.pop(turn.number, ())))
+                row = self._turn(turn, own) if is_shown else None
+                rows.append(joined(row, between.pop(turn.number, ())))
         rows += (note for notes in between.values() for note in notes)
         rows += (self._below(below) for below in run.other_runs)
         return rows
@@ -108,30 +106,31 @@ class Rows:
     def _parts(self, run: Trace) -> Parts:
         return Parts(run.parts, self._texts, images=self._images)
 
-    def _note(self, note: TraceNote, parts: Parts) -> str:
+    def _note(self, note: TraceNote, parts: Parts) -> Markup:
         if note.kind == "user_said":
             said = self._texts.block(note.text or "")
-            return f'<section class="note"><h3>User</h3>{said}{parts.named(note.parts)}</section>'
+            return el("section", el("h3", "User"), said, parts.named(note.parts), class_="note")
         limit = f" ({note.limit})" if note.limit else ""
-        return f'<p class="note">{self._texts.line(_NOTES[note.kind] + limit)}</p>'
+        return el("p", self._texts.line(_NOTES[note.kind] + limit), class_="note")
 
-    def _below(self, run: Trace) -> str:
+    def _below(self, run: Trace) -> Markup:
         state = "awaiting approval" if run.is_waiting else run.status
         head = self._texts.line(f"Run {run.run_id} of {run.agent}: {state}")
-        return (
-            f'<section class="run"><h3>{head}</h3>{self.task(run, "h4")}{self.run(run)}</section>'
-        )
+        return el("section", el("h3", head), self.task(run, "h4"), self.run(run), class_="run")
 
-    def _turn(self, turn: Turn, own: _Own) -> str:
-        badges = ""
+    def _turn(self, turn: Turn, own: _Own) -> Markup:
+        badges: list[str] = []
         if turn.violation is not None:
-            badges += f' <span class="badge bad">{self._texts.line(turn.violation.code)}</span>'
+            code = self._texts.line(turn.violation.code)
+            badges += [" ", el("span", code, class_="badge bad")]
         if turn.repairs:
-            badges += f' <span class="badge">{count(sum(turn.repairs.values()), "repair")}</span>'
+            repairs = count(sum(turn.repairs.values()), "repair")
+            badges += [" ", el("span", repairs, class_="badge")]
         if turn.finish_reason == "length":
-            badges += ' <span class="badge bad">cut off</span>'
+            badges += [" ", el("span", "cut off", class_="badge bad")]
         says = _says(turn, quotes=self._may_quote(turn))
-        line = f"<strong>Turn {turn.number}</strong> {self._texts.line(says)}{badges}"
+        title = el("strong", f"Turn {turn.number}")
+        line = joined(title, " ", self._texts.line(says), badges)
         row = self._row(
             line,
             self._bar(turn.asked_at, turn.replied_at, 0),
@@ -140,33 +139,33 @@ class Rows:
             row_id=own.id_of(f"turn{turn.number}"),
             opened=has_failed(turn),
         )
-        tickets = "".join(self._tickets(turn.tickets, own))
-        return f'{row}<div class="calls">{tickets}</div>' if tickets else row
+        tickets = joined(self._tickets(turn.tickets, own))
+        return joined(row, el("div", tickets, class_="calls")) if tickets else row
 
-    def _inside_turn(self, turn: Turn) -> str:
+    def _inside_turn(self, turn: Turn) -> Markup:
         repairs = ", ".join(f"{code} ({times})" for code, times in turn.repairs.items())
         rows = [("model", turn.model), ("repairs", repairs)]
         if turn.usage is not None:
             rows += usage_rows(turn.usage, "")
-        inside = self._violation(turn) + self._facts(rows)
+        inside: list[Content] = [self._violation(turn), self._facts(rows)]
         for cut in turn.shortened:
-            inside += (
-                f"<p>The model was shown less: {count(cut.exchanges, 'exchange')} left out</p>"
-            )
-            inside += "" if cut.summary is None else self._texts.block(cut.summary)
-        for attempt in turn.attempts:
-            inside += self._texts.error(f"{attempt.model}: {attempt.error}")
+            left = count(cut.exchanges, "exchange")
+            inside.append(el("p", f"The model was shown less: {left} left out"))
+            inside.append(None if cut.summary is None else self._texts.block(cut.summary))
+        failed = (f"{attempt.model}: {attempt.error}" for attempt in turn.attempts)
+        inside.append(map(self._texts.error, failed))
         if turn.reply is not None:
             marks = [mark for mark in turn.marks if mark.kind != "call"]
-            inside += f"<h4>Reply</h4>{self._texts.marked(turn.reply, marks)}"
+            inside += [el("h4", "Reply"), self._texts.marked(turn.reply, marks)]
         if turn.violation and turn.next_message is not None and self._may_quote(turn):
-            inside += f"<h4>Next message to the model</h4>{self._texts.block(turn.next_message)}"
-        return inside or "<p>No reply yet</p>"
+            told = self._texts.block(turn.next_message)
+            inside += [el("h4", "Next message to the model"), told]
+        return joined(inside) or el("p", "No reply yet")
 
-    def _violation(self, turn: Turn) -> str:
+    def _violation(self, turn: Turn) -> Markup | None:
         broken = turn.violation
         if broken is None:
-            return ""
+            return None
         names = ["code", "message", "found", "expected", "hint", "pointer"]
         if not self._may_quote(turn):
             names = ["code", "expected", "pointer"]
@@ -179,85 +178,89 @@ class Rows:
         """
         return turn.reply is None or self._texts.redacted(turn.reply) == turn.reply
 
-    def _facts(self, rows: Iterable[tuple[str, str | None]]) -> str:
-        shown = [
-            f"<dt>{name}</dt><dd>{self._texts.block(text)}</dd>" for name, text in rows if text
-        ]
-        return f'<dl class="fields">{"".join(shown)}</dl>' if shown else ""
+    def _facts(self, rows: Iterable[tuple[str, str | None]]) -> Markup | None:
+        shown = [(el("dt", name), el("dd", self._texts.block(text))) for name, text in rows if text]
+        return el("dl", shown, class_="fields") if shown else None
 
-    def _tickets(self, tickets: Iterable[TicketSpan], own: _Own) -> Iterator[str]:
+    def _tickets(self, tickets: Iterable[TicketSpan], own: _Own) -> Iterator[Markup]:
         for is_shown, group in groupby(tickets, self._selection.has):
             rows = list(group)
             if is_shown:
                 yield from (self._ticket(ticket, own) for ticket in rows)
             else:
-                yield f"<p>{count(len(rows), 'ticket')} left out</p>"
+                yield el("p", f"{count(len(rows), 'ticket')} left out")
 
-    def _ticket(self, ticket: TicketSpan, own: _Own) -> str:
+    def _ticket(self, ticket: TicketSpan, own: _Own) -> Markup:
         state = ticket.state.replace("_", " ")
         kind = "wait" if ticket.awaiting_approval else "bad" if has_failed(ticket) else "soft"
-        line = (
-            f"<strong>{self._texts.line(f'{ticket.id} {ticket.tool}')}</strong> "
-            f'<span class="badge {kind}">{self._texts.line(state)}</span> '
-            f"{self._arguments_line(ticket)}"
-        )
+        title = el("strong", self._texts.line(f"{ticket.id} {ticket.tool}"))
+        badge = el("span", self._texts.line(state), class_=f"badge {kind}")
+        line = joined(title, " ", badge, " ", self._arguments_line(ticket))
         asked = ticket.approval
         pause = 0.0 if asked is None else asked.seconds or 0.0
         row = self._row(
             line,
             self._bar(ticket.opened_at, ticket.completed_at, pause),
             duration(ticket.seconds),
-            self._inside_ticket(ticket) + own.parts.named(ticket.parts),
+            joined(self._inside_ticket(ticket), own.parts.named(ticket.parts)),
             row_id=own.id_of(ticket.id),
             opened=has_failed(ticket) or ticket.awaiting_approval,
         )
-        return row + "".join(self._below(run) for run in ticket.runs)
+        return joined(row, (self._below(run) for run in ticket.runs))
 
     def _arguments_line(self, ticket: TicketSpan) -> str:
         return self._texts.line_of_value(ticket.arguments or ticket.description)
 
-    def _inside_ticket(self, ticket: TicketSpan) -> str:
+    def _inside_ticket(self, ticket: TicketSpan) -> Markup:
         text, value = self._texts.block, self._texts.value
-        inside = f"<h4>Arguments</h4>{value(ticket.arguments or {})}"
+        inside: list[Content] = [el("h4", "Arguments"), value(ticket.arguments or {})]
         asked = ticket.approval
         if asked is not None:
-            inside += "" if asked.reason is None else f"<h4>Approval</h4>{text(asked.reason)}"
+            if asked.reason is not None:
+                inside += [el("h4", "Approval"), text(asked.reason)]
             if asked.replaced_arguments is not None:
-                inside += f"<h4>Arguments of the model</h4>{value(asked.replaced_arguments)}"
+                inside += [el("h4", "Arguments of the model"), value(asked.replaced_arguments)]
             if asked.decision is not None:
                 by = f" by {asked.by}" if asked.by else ""
                 after = "" if asked.seconds is None else f" after {duration(asked.seconds)}"
-                inside += f"<p>{self._texts.line(f'{asked.decision}{by}{after}')}</p>"
-        for attempt in ticket.attempts:
-            inside += self._texts.error(f"attempt {attempt.number}: {attempt.error}")
+                inside.append(el("p", self._texts.line(f"{asked.decision}{by}{after}")))
+        failed = (f"attempt {attempt.number}: {attempt.error}" for attempt in ticket.attempts)
+        inside.append(map(self._texts.error, failed))
         if ticket.error is not None:
-            inside += f"<h4>Error</h4>{self._texts.error(ticket.error)}"
+            inside += [el("h4", "Error"), self._texts.error(ticket.error)]
         elif ticket.outcome == "ok":
-            inside += f"<h4>Result</h4>{value(ticket.result)}"
-        return inside
+            inside += [el("h4", "Result"), value(ticket.result)]
+        return joined(inside)
 
     def _row(
-        self, line: str, bar: str, time: str, inside: str, *, row_id: str, opened: bool
-    ) -> str:
+        self,
+        line: Markup,
+        bar: Markup,
+        time: str,
+        inside: Markup,
+        *,
+        row_id: str | None,
+        opened: bool,
+    ) -> Markup:
         is_open = self._opened == "all" or (self._opened == "failed" and opened)
-        return (
-            f"<details{row_id}{' open' if is_open else ''}><summary><span>{line}</span>{bar}"
-            f'<span>{time}</span></summary><div class="inside">{inside}</div></details>'
-        )
+        summary = el("summary", el("span", line), bar, el("span", time))
+        return el("details", summary, el("div", inside, class_="inside"), id=row_id, open=is_open)
 
-    def _bar(self, start: float | None, end: float | None, pause: float) -> str:
+    def _bar(self, start: float | None, end: float | None, pause: float) -> Markup:
         if start is None or end is None:
-            return "<span></span>"
+            return el("span")
         left = min(99.5, 100 * max(0.0, start - self._start) / self._length)
         width = min(100 - left, max(0.5, 100 * max(0.0, end - start) / self._length))
         waited = min(width, 100 * pause / self._length)
-        paused = f'<rect class="pause" x="{left:.2f}" width="{waited:.2f}" height="10"/>'
-        return (
-            '<svg aria-hidden="true" viewBox="0 0 100 10" preserveAspectRatio="none">'
-            '<rect class="track" width="100" height="10"/>'
-            f'<rect class="work" x="{left:.2f}" width="{width:.2f}" height="10"/>'
-            f"{paused if waited else ''}</svg>"
-        )
+        place = f"{left:.2f}"
+        bars = [
+            el("rect", class_="track", width="100", height="10"),
+            el("rect", class_="work", x=place, width=f"{width:.2f}", height="10"),
+        ]
+        if waited:
+            bars.append(el("rect", class_="pause", x=place, width=f"{waited:.2f}", height="10"))
+        shape = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none"}
+        return el("svg", bars, aria_hidden="true", **shape)
 
 
 class _Own(NamedTuple):
@@ -271,10 +274,10 @@ class _Own(NamedTuple):
     parts: Parts
     key: str
 
-    def id_of(self, row: str) -> str:
-        """Return the attribute of a row. A hostile import may name its ticket as it likes."""
+    def id_of(self, row: str) -> str | None:
+        """Return the id of a row. A hostile import may name its ticket as it likes."""
         safe = "".join(one for one in row if one.isascii() and one.isalnum())
-        return f' id="{self.key}-{safe}"' if self.key else ""
+        return f"{self.key}-{safe}" if self.key else None
 
 
 def _says(turn: Turn, *, quotes: bool) -> str:
@@ -291,10 +294,10 @@ def _says(turn: Turn, *, quotes: bool) -> str:
     return f"{turn.move} {turn.target}" if turn.target else turn.move
 
 
-def _blocks(rows: list[str]) -> Iterator[str]:
+def _blocks(rows: list[Markup]) -> Iterator[Markup]:
     """Yield the rows; many of them in blocks that a browser lays out only when they are seen."""
     if len(rows) <= _BLOCK:
         yield from rows
         return
     for start in range(0, len(rows), _BLOCK):
-        yield f'<div class="block">{"".join(rows[start : start + _BLOCK])}</div>'
+        yield el("div", rows[start : start + _BLOCK], class_="block")

@@ -22,6 +22,7 @@ from callslip.events import (
     Violated,
 )
 from callslip.look._event_lines import event_line
+from callslip.look._markup import Content, el
 from callslip.look._outputs import Bundle, bundle_of_trace, output_of
 from callslip.look._text import Texts
 
@@ -145,7 +146,7 @@ class _Output:
     """One output of a cell, whose content is replaced."""
 
     def __init__(self, display: Any) -> None:
-        self._handle = display(_bundle("", "the run begins"), raw=True, display_id=True)
+        self._handle = display(_bundle("the run begins"), raw=True, display_id=True)
         self._progress = _Progress()
 
     def show(self, item: Event | Delta | Progress | Waiting) -> None:
@@ -197,14 +198,14 @@ class _Progress:
         """Return what is shown now."""
         state = f"turn {self._turn}, tickets: {self._tickets}, violations: {self._violations}"
         texts = Texts(limit=_TAIL, redact=None)
-        calls = "".join(
-            f'<li>{texts.line(line)} <span class="soft">{now - began:.0f} s '
-            f"{texts.line(self._reports.get(key, ''))}</span></li>"
-            for key, (line, began) in self._open.items()
-        )
-        text = texts.block(self._text) if self._text else ""
-        return _bundle(f"<ul>{calls}</ul>{text}" if calls else text, state)
+        calls = []
+        for key, (line, began) in self._open.items():
+            report = texts.line(self._reports.get(key, ""))
+            since = el("span", f"{now - began:.0f} s {report}", class_="soft")
+            calls.append(el("li", texts.line(line), " ", since))
+        text = texts.block(self._text) if self._text else None
+        return _bundle(state, el("ul", calls) if calls else None, text)
 
 
-def _bundle(markup: str, state: str) -> Bundle:
-    return {"text/plain": state, "text/html": output_of(f"<p>{state}</p>{markup}")}
+def _bundle(state: str, *content: Content) -> Bundle:
+    return {"text/plain": state, "text/html": output_of(el("p", state), content)}

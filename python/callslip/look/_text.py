@@ -1,4 +1,4 @@
-"""Texts of a page: redacted, cut and escaped. Nothing else writes a text into it."""
+"""Texts of a page: redacted, cut and marked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callslip import _lazy
 from callslip._json import to_json
 from callslip._redaction import Secrets, redact_credentials
-from callslip._unseen import UNSEEN
 from callslip.errors import UsageError
+from callslip.look._markup import Markup, el
 from callslip.trace import Mark
 
 __all__ = ["Texts"]
@@ -41,24 +40,25 @@ class Texts:
     redact: Callable[[str], str] | None
     masked: bool = True
 
-    def block(self, text: str) -> str:
+    def block(self, text: str) -> Markup:
         """Return a whole text as markup."""
-        return f"<pre>\n{self._cut(self.redacted(text))}</pre>"
+        # A browser drops the first line break.
+        return el("pre", "\n", self._cut(self.redacted(text)))
 
-    def error(self, text: str) -> str:
+    def error(self, text: str) -> Markup:
         """Return the text of an error as markup."""
-        return f'<pre class="bad">\n{self._cut(self.redacted(text))}</pre>'
+        return el("pre", "\n", self._cut(self.redacted(text)), class_="bad")
 
     def line(self, text: str) -> str:
-        """Return the beginning of a text on one line, as markup or as the value of an attribute."""
+        """Return the beginning of a text on one line, as text for `el`."""
         shown = " ".join(self.redacted(text).split())
-        return _escape(shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]}…")
+        return shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]}…"
 
     def line_of_value(self, value: Any) -> str:
-        """Return the beginning of a JSON value on one line, as markup."""
+        """Return the beginning of a JSON value on one line, as text for `el`."""
         return self.line(value if isinstance(value, str) else to_json(self._redacted_value(value)))
 
-    def value(self, value: Any) -> str:
+    def value(self, value: Any) -> Markup:
         """Return a JSON value as markup: text as it is, and the fields of an object one by one."""
         if isinstance(value, str):
             return self.block(value)
@@ -67,19 +67,20 @@ class Texts:
         clean = self.redacted(_json(self._redacted_value(value)))
         has_fields = isinstance(value, Mapping) and 0 < len(value) <= _MOST_FIELDS
         if clean != text or not has_fields:
-            return f"<pre>\n{self._cut(clean)}</pre>"
+            return el("pre", "\n", self._cut(clean))
         texts = {name: one if isinstance(one, str) else _json(one) for name, one in value.items()}
         rows = (
-            f"<dt>{self.line(name)}</dt><dd>{self.block(one)}</dd>" for name, one in texts.items()
+            (el("dt", self.line(name)), el("dd", self.block(one))) for name, one in texts.items()
         )
-        return f'<dl class="fields">{"".join(rows)}</dl>'
+        return el("dl", rows, class_="fields")
 
-    def marked(self, text: str, marks: Iterable[Mark]) -> str:
+    def marked(self, text: str, marks: Iterable[Mark]) -> Markup:
         """Return a text with marked places as markup. Marks in redacted places move with them."""
         clean = self.redacted(text)
         move = _positions(text, clean)
         kept = clean[: self.limit]
-        shown, place = [], 0
+        shown: list[str] = []
+        place = 0
         for mark in marks:
             start, end = move(mark.start), move(max(mark.end, mark.start + 1))
             if start is None or end is None or not place <= start <= len(kept):
@@ -87,14 +88,10 @@ class Texts:
             # Where the end is missing, the last character is marked.
             start = max(place, min(start, len(kept) - 1))
             end = min(max(end, start + 1), len(kept))
-            shown.append(_escape(kept[place:start]))
-            shown.append(
-                f'<mark class="{mark.kind}" title="{self.line(mark.label)}">'
-                f"{_escape(kept[start:end])}</mark>"
-            )
+            shown.append(kept[place:start])
+            shown.append(el("mark", kept[start:end], class_=mark.kind, title=self.line(mark.label)))
             place = end
-        rest = _escape(kept[place:]) + _left_out(len(clean) - len(kept))
-        return f"<pre>\n{''.join(shown)}{rest}</pre>"
+        return el("pre", "\n", shown, kept[place:], _left_out(len(clean) - len(kept)))
 
     def redacted(self, text: str) -> str:
         """Return a whole text without secrets.
@@ -122,20 +119,11 @@ class Texts:
         return value
 
     def _cut(self, text: str) -> str:
-        return _escape(text[: self.limit]) + _left_out(len(text) - self.limit)
+        return text[: self.limit] + _left_out(len(text) - self.limit)
 
 
 def _left_out(count: int) -> str:
     return f"\n… {count:,} more characters are in the log" if count > 0 else ""
-
-
-def _escape(text: str) -> str:
-    """Return a text as markup that shows it, and names characters that nobody would see."""
-    return UNSEEN.sub(_name, _lazy.html.escape(text.replace("\r\n", "\n")))
-
-
-def _name(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"
 
 
 def _json(value: Any) -> str:

@@ -227,7 +227,7 @@ def kernel(started):
 def test_a_run_in_a_cell_grows_and_asks_the_person(kernel):
     text, status = kernel.run('await show(agent().stream("Pay.", approve=in_notebook))', ["y"])
     assert status == "ok"
-    assert 'pay {"to": "Ann <b>", "amount": 5}' in text
+    assert 'pay \u2192 "Ann <b>", 5' in text
     first, *_, value = kernel.displayed
     assert "the run begins" in first["text/plain"]
     assert "clerk: finished" in value["text/html"]
