@@ -28,7 +28,9 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 
 from callslip import Agent, RunFailed, Ticket, UsageError, tool
+from callslip.approval import view
 from callslip.events import ArgumentsFilled, TicketOpened
+from callslip.web import Guard
 
 
 @tool(needs_approval=True)
@@ -69,7 +71,7 @@ async def ask_people(run_id: str) -> None:
 
 def message(ticket: Ticket) -> dict[str, Any]:
     """Return the message about a call: the whole call as the runtime writes it, and two buttons."""
-    value = json.dumps({"run": ticket.run_id, "ticket": ticket.id})
+    value = json.dumps({"run": ticket.run_id, "ticket": ticket.id, "seal": ticket.seal})
     buttons = [
         {
             "type": "button",
@@ -79,9 +81,10 @@ def message(ticket: Ticket) -> dict[str, Any]:
         }
         for action in ("approve", "deny")
     ]
-    text = {"type": "plain_text", "text": ticket.call}
+    call = view(ticket)
+    text = {"type": "plain_text", "text": "\n".join(call.lines())}
     return {
-        "text": f"May this be done? {ticket.call}",
+        "text": f"May this be done? {call.short}",
         "blocks": [{"type": "section", "text": text}, {"type": "actions", "elements": buttons}],
     }
 
@@ -134,7 +137,7 @@ async def decide(request: Request) -> dict[str, str]:
     run = agent.store.run(chosen["run"])
     try:
         if action["action_id"] == "approve":
-            run.approve(chosen["ticket"], by=person)
+            run.approve(chosen["ticket"], seal=chosen["seal"], by=person)
         else:
             run.deny(chosen["ticket"], by=person)
     except UsageError as error:
@@ -158,7 +161,10 @@ def main() -> None:
     """Serve."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--port", type=int, default=8000)
-    uvicorn.run(app, port=parser.parse_args().port, timeout_graceful_shutdown=1)
+    parser.add_argument("--host", action="append", default=["127.0.0.1", "localhost"])
+    # Slack signs what it sends; all else comes from this machine, and from no page of a web site.
+    guarded = Guard(app, hosts=parser.parse_args().host, public=["/slack/actions"])
+    uvicorn.run(guarded, port=parser.parse_args().port, timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ from callslip import (
 )
 from callslip.fleet import Fleet
 from callslip.models import Message, Messages, Model
+from callslip.web import Guard
 
 PAGE = Path(__file__).with_name("page.html")
 FILE_BYTES = 10_000_000
@@ -331,7 +332,9 @@ def main() -> None:
         assert fleet is not None, "--work needs a database as --store"
         asyncio.run(fleet.work())
         return
-    uvicorn.run(create_app(agent, fleet), port=options.port, timeout_graceful_shutdown=1)
+    # Any web site that its user visits could start runs and decide on calls.
+    app = Guard(create_app(agent, fleet))
+    uvicorn.run(app, port=options.port, timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":

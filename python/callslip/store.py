@@ -15,8 +15,9 @@ from typing import Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
-from callslip._exports import export_lines
+from callslip._exports import export_lines, without_decisions
 from callslip._options import (
+    check_flag,
     check_known,
     check_place,
     check_run_id,
@@ -159,12 +160,19 @@ class TicketStore(StoreReads):
     def _is_kept(self) -> bool:
         return self.path is not None or self._url is not None
 
-    def import_run(self, log: str | os.PathLike[str] | Iterable[str]) -> str:
+    def import_run(
+        self, log: str | os.PathLike[str] | Iterable[str], *, trust: bool = False
+    ) -> str:
         """Import an exported run, under its own id.
+
+        Whoever wrote the log decides what the run does when it is resumed, so its calls that were
+        approved and have no outcome await approval again.
 
         Args:
             log: JSON lines, as `Run.export` returns them: as text or line by line; or the path of a
                 file with them, also of an archive (`.jsonl.gz`).
+            trust: Whether approvals of calls without an outcome count: pass `True` for a log that
+                nobody else can have changed. Default: they do not.
 
         Returns:
             The id of the run.
@@ -173,7 +181,9 @@ class TicketStore(StoreReads):
             ReplayError: The lines are not the log of a run.
             StoreError: There is already a run of this id.
         """
-        return self._native.import_run(export_lines(log))
+        check_flag("trust", trust)
+        lines = export_lines(log)
+        return self._native.import_run(lines if trust else without_decisions(lines))
 
     def delete(self, *run_ids: str) -> int:
         """Delete runs with their tickets and child runs.

@@ -214,7 +214,7 @@ def read_export(name: str) -> list[list[str]]:
     return list(_split(text))
 
 
-def import_export(store: TicketStore, lines: list[str], name: str) -> str:
+def import_export(store: TicketStore, lines: list[str], name: str, *, trust: bool = True) -> str:
     """Import a run of an export, and return its id.
 
     Raises:
@@ -222,7 +222,7 @@ def import_export(store: TicketStore, lines: list[str], name: str) -> str:
         StoreError: There is already a run of this id.
     """
     try:
-        return store.import_run(lines)
+        return store.import_run(lines, trust=trust)
     except ReplayError as error:
         raise ReplayError(f"{'the input' if name == _INPUT else name}: {error}") from error
 

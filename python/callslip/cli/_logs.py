@@ -37,7 +37,7 @@ def _export(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     runs = read_export(options.log)
     # Nothing is written, and no file is made, if a run of it cannot be read.
-    ids = [import_export(TicketStore(), lines, options.log) for lines in runs]
+    ids = [import_export(TicketStore(), lines, options.log, trust=options.trust) for lines in runs]
     status = 0
     with new_store(options.file) as store:
         known = {one.run_id for one in store.runs()}
@@ -49,7 +49,7 @@ def _import(options: argparse.Namespace) -> int:
                 )
                 status = 1
             else:
-                print_text(store.import_run(lines))
+                print_text(store.import_run(lines, trust=options.trust))
                 known.add(run_id)
     return status
 

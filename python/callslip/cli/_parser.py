@@ -174,6 +174,12 @@ def _add_decisions(commands: Commands) -> None:
         parser.add_argument("--by", metavar="NAME", help="the name of the person, for the log")
         if name == "approve":
             parser.add_argument(
+                "--seal",
+                metavar="SEAL",
+                help="the seal of the call, which the command shows; without it, nothing is "
+                "approved but by a person who is asked at a terminal",
+            )
+            parser.add_argument(
                 "--arguments",
                 metavar="JSON",
                 help="all arguments of the call as a JSON object, to replace those of the model",
@@ -202,6 +208,11 @@ def _add_logs(commands: Commands) -> None:
         "file", metavar="FILE", help="the URL of the store, or its file, created if missing"
     )
     parser.add_argument("log", metavar="LOG", help="the file with the export, or - for input")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let approvals of calls without an outcome count; default: they await approval again",
+    )
 
     parser = _add(
         commands,

@@ -19,7 +19,8 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from callslip.console._access import Access, Denied, base_of
+from callslip._log import GuardedLogger
+from callslip.console._access import Access, Denied, Role, base_of
 from callslip.console._addresses import key_of, run_id_of
 from callslip.console._decisions import LONGEST, Decision
 from callslip.console._live import Live, Shown
@@ -33,10 +34,13 @@ from callslip.look._markup import el
 
 __all__ = ["Console"]
 
+_log = GuardedLogger("callslip.console")
+
 _Answer = Callable[[Request], Awaitable[Response]]
 _LONGEST_TOKEN = 100_000
 _LONGEST_NAME = 200
 _READ_ONLY = "Decide in the program that has the file open, {}: this console can only read it."
+_READER = "You have signed in to read: sign in with the other token to decide."
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -64,6 +68,7 @@ class Console:
             ("GET", "/runs/{key}", self._run),
             ("GET", "/runs/{key}/events", self._run_events),
             ("POST", "/runs/{key}/decide", self._decide),
+            ("POST", "/logout", self._sign_out),
         ]
         guarded = [
             Route(path, self._answering(answer, signed_in=True), methods=[method])
@@ -93,7 +98,7 @@ class Console:
             try:
                 self._access.check_host(request)
                 if signed_in:
-                    self._access.check_signed_in(request)
+                    request.state.callslip_role = self._access.role(request)
                 response = await answer(request)
             except Denied as denied:
                 response = _denied(request, denied.status, denied.message, denied.problems)
@@ -102,6 +107,10 @@ class Console:
                 response = _denied(request, status, str(error))
             except UsageError as error:
                 response = _denied(request, 503, str(error))
+            except Exception:  # noqa: BLE001  # a page that says so, with the headers of all pages
+                _log.exception("a request to the console failed")
+                message = "this cannot be shown: the program's log says why"
+                response = _denied(request, 500, message)
             response.headers.update(headers())
             return response
 
@@ -117,6 +126,10 @@ class Console:
         answer = RedirectResponse(f"{base_of(request)}/", status_code=303)
         return self._access.sign_in(request, token, answer)
 
+    async def _sign_out(self, request: Request) -> Response:
+        self._access.check_own_page(request)
+        return self._access.sign_out(request, JSONResponse({"done": "sign out"}))
+
     async def _runs(self, request: Request) -> Response:
         chosen = Filter.read(request.query_params)
         base = base_of(request)
@@ -125,17 +138,19 @@ class Console:
             self._source.name,
             shown.sections,
             events=chosen.address(f"{base}/events"),
+            out_at=f"{base}/logout",
             table=COLUMNS,
         )
         return HTMLResponse(page)
 
     async def _run(self, request: Request) -> Response:
         run_id, base = _run_id(request), base_of(request)
-        shown = await run_in_threadpool(self._render_run, run_id, base)
+        shown = await run_in_threadpool(self._render_run, run_id, base, _role(request))
         page = live_page(
             run_id,
             shown.sections,
             events=f"{base}/runs/{key_of(run_id)}/events",
+            out_at=f"{base}/logout",
             above=el("p", el("a", "Runs", href=f"{base}/")),
         )
         return HTMLResponse(page)
@@ -144,9 +159,11 @@ class Console:
         place = self._source.name, self._source.owner()
         return Shown.of(runs_sections(self._source.listing(), chosen, base, place))
 
-    def _render_run(self, run_id: str, base: str) -> Shown:
+    def _render_run(self, run_id: str, base: str, role: Role) -> Shown:
         run, owner = self._source.read(run_id), self._source.owner()
         reason = None if owner is None else _READ_ONLY.format(owner)
+        if role == "read":
+            reason = _READER
         return Shown.of(run_sections(run.trace(), run.awaiting_approval, base, reason))
 
     async def _runs_events(self, request: Request) -> Response:
@@ -154,8 +171,8 @@ class Console:
         return self._stream(request, ("", chosen), partial(self._render_runs, chosen, base))
 
     async def _run_events(self, request: Request) -> Response:
-        run_id, base = _run_id(request), base_of(request)
-        return self._stream(request, (run_id,), partial(self._render_run, run_id, base))
+        run_id, base, role = _run_id(request), base_of(request), _role(request)
+        return self._stream(request, (run_id, role), partial(self._render_run, run_id, base, role))
 
     def _stream(
         self, request: Request, key: tuple[object, ...], render: Callable[[], Shown]
@@ -179,6 +196,8 @@ class Console:
 
     async def _decide(self, request: Request) -> Response:
         self._access.check_own_page(request)
+        if _role(request) != "decide":
+            raise Denied(403, _READER)
         decision = Decision.read(await _body(request, LONGEST))
         run_id, by = _run_id(request), self._person(request)
         try:
@@ -206,6 +225,11 @@ async def _body(request: Request, most: int) -> bytes:
         if len(body) > most:
             raise Denied(413, f"expected at most {most:,} bytes")
     return body
+
+
+def _role(request: Request) -> Role:
+    role: Role = request.state.callslip_role
+    return role
 
 
 def _run_id(request: Request) -> str:

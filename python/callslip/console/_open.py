@@ -11,6 +11,7 @@ from callslip.console._access import LOOPBACK, Access
 from callslip.console._app import Console
 from callslip.console._options import Name, checked_hosts, checked_name, checked_token
 from callslip.console._source import source_of
+from callslip.errors import UsageError
 from callslip.store import TicketStore
 
 __all__ = ["console"]
@@ -20,6 +21,7 @@ def console(
     store: TicketStore | str | os.PathLike[str],
     *,
     token: str | None = None,
+    reader_token: str | None = None,
     hosts: Collection[str] | None = None,
     by: Name | None = None,
 ) -> Console:
@@ -35,6 +37,8 @@ def console(
             the path of the file, which is only read as long as another process has it open.
         token: What a person presents, of 32 characters or more. Default: a new one, in the
             attribute `token` of what is returned.
+        reader_token: What a person presents who may read, and decide nothing. Default: there are no
+            such people.
         hosts: The names under which the pages are served, such as `"ops.example.com"`. A request
             for another name is refused. Default: those of this machine itself.
         by: Returns the name of the person who makes a request, as your application knows it. The
@@ -47,5 +51,8 @@ def console(
     if isinstance(store, str):
         check_place(store)
     secret = secrets.token_urlsafe(32) if token is None else checked_token(token)
+    readers = None if reader_token is None else checked_token(reader_token)
+    if readers == secret:
+        raise UsageError("expected reader_token to be another one than token: got the same")
     names = LOOPBACK if hosts is None else checked_hosts(hosts)
-    return Console(source_of(store), Access(secret, names), checked_name(by), token=secret)
+    return Console(source_of(store), Access(secret, names, readers), checked_name(by), token=secret)

@@ -67,6 +67,7 @@ def live_page(
     sections: Mapping[str, Sequence[Piece]],
     *,
     events: str,
+    out_at: str,
     above: Markup | None = None,
     table: Sequence[str] = (),
 ) -> Markup:
@@ -76,6 +77,7 @@ def live_page(
         title: The title, as text.
         sections: The parts of the page by name, each with its pieces.
         events: The address of its changes.
+        out_at: The address that signs a person out.
         above: Markup that stays.
         table: The names of the columns if the rows are those of a table.
     """
@@ -87,7 +89,10 @@ def live_page(
             parts.append(el("div", map(_piece, pieces), data_section=name))
     live = el("p", "not live: the page needs JavaScript", id="live", role="status")
     said = el("p", id="said", role="status", tabindex="-1")
-    return _document(title, joined(above, live, said, parts), events)
+    out = el(
+        "p", el("button", "Sign out", type="button", id="out", data_address=out_at), class_="out"
+    )
+    return _document(title, joined(above, live, said, parts, out), events)
 
 
 def _piece(piece: Piece, tag: str = "div") -> Markup:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import webbrowser
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
@@ -18,6 +20,7 @@ from callslip.console._app import Console
 from callslip.console._open import console
 from callslip.console._options import Name, checked_hosts, checked_place, is_loopback
 from callslip.errors import UsageError
+from callslip.look._markup import DOCTYPE, el, joined
 from callslip.store import TicketStore
 
 __all__ = ["serve"]
@@ -66,8 +69,6 @@ def serve(
         address = f"http://{name}:{listening.getsockname()[1]}"
         page = f"{address}/login?token={quote(app.token, safe='')}"
         print(f"the console is at {page}", flush=True)  # noqa: T201  # it is waited for
-        if open_browser:
-            webbrowser.open(page)
         config = uvicorn.Config(
             app,
             access_log=False,  # it would have the token
@@ -77,8 +78,28 @@ def serve(
             timeout_graceful_shutdown=_PATIENCE,
             ws="none",
         )
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), _opened(page if open_browser else None):
             _Server(config, app).run(sockets=[listening])
+
+
+@contextmanager
+def _opened(page: str | None) -> Iterator[None]:
+    """Open a page in a browser, whose command line every user of the machine can read.
+
+    It has the name of a file that only this user can read, and that leads to the page.
+    """
+    if page is None:
+        yield
+        return
+    handle, name = tempfile.mkstemp(prefix="callslip-", suffix=".html")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            refresh = el("meta", http_equiv="refresh", content=f"0; url={page}")
+            file.write(joined(DOCTYPE, refresh, el("meta", name="referrer", content="no-referrer")))
+        webbrowser.open(Path(name).as_uri())
+        yield
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 class _Server(uvicorn.Server):

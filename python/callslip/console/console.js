@@ -205,6 +205,13 @@
     const button = event.target.closest?.("button[data-do]");
     if (button) decide(button);
   });
+  document.getElementById("out")?.addEventListener("click", async event => {
+    const { address: out } = event.target.dataset;
+    const headers = { "Content-Type": "application/json", "Accept": "application/json" };
+    const answer = await fetch(out, { method: "POST", headers, body: "{}" }).catch(() => null);
+    if (answer?.ok) location.assign(out.replace(/logout$/, ""));
+    else tell("not signed out: the server did not answer");
+  });
   document.addEventListener("click", event => {
     const row = event.target.closest?.("summary")?.parentElement;
     if (row) row.dataset.touched = "1";

@@ -51,6 +51,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     // With its default of 2 MB, long lists read the same pages again and again.
     connection.pragma_update(None, "cache_size", -32_768)?;
+    // The file may be a stranger's: what it defines calls no function with an effect.
+    connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -118,7 +120,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
     // macOS keeps what is only fsynced in the drive's own memory.
     let pragmas = format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA fullfsync = {full}; PRAGMA checkpoint_fullfsync = {full}; \
-         PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY"
+         PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"
     );
     connection.execute_batch(&pragmas).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -110,8 +110,15 @@ def test_a_replay_names_the_first_event_that_differs(file, call, tmp_path):
 def test_a_call_is_approved_with_other_arguments_once(file, call):
     path, _, waiting = file
     words = ("approve", path, waiting[:10], "T1")
+    shown = call(*words, "--by", "ann", status=2)
+    assert shown.out.endswith("pay \u2192 5\n")
+    (seal,) = re.findall(r"--seal (\w{16})", shown.err)
+    assert f"  Seal: {seal}\n" in shown.out
+    assert call("approve", path, waiting, "T1", "--seal", seal[::-1], status=2).err
+    words = (*words, "--seal", seal)
     out = call(*words, "--arguments", '{"amount": 4}', "--by", "ann").out
-    assert out.startswith(f'approved T1 of run {waiting}: pay {{"amount": 4}}\n')
+    assert out.startswith(shown.out)
+    assert f'approved T1 of run {waiting}: pay {{"amount": 4}}\n' in out
     assert call("runs", path, "--waiting", "--json").out == "[]\n"
     assert "already" in call(*words, status=2).err
 
