@@ -111,7 +111,7 @@ def test_a_call_is_approved_with_other_arguments_once(file, call):
     path, _, waiting = file
     words = ("approve", path, waiting[:10], "T1")
     shown = call(*words, "--by", "ann", status=2)
-    assert shown.out.endswith("pay \u2192 5\n")
+    assert shown.out.endswith("pay \u2192 3\n")
     (seal,) = re.findall(r"--seal (\w{16})", shown.err)
     assert f"  Seal: {seal}\n" in shown.out
     assert call("approve", path, waiting, "T1", "--seal", seal[::-1], status=2).err
