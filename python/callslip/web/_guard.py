@@ -93,7 +93,8 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        scheme: str = scope["scheme"]
+        scheme = {"ws": "http", "wss": "https"}.get(scheme, scheme)
         place = place_of(host, scheme)
         if place is None or place[0] not in self._hosts:
             return 421, f"this application is not served under the name {host!r}: pass it in hosts="
