@@ -11,6 +11,7 @@ from callslip._call_line import call_line
 from callslip._json import to_json
 from callslip._unseen import named, strange_words
 from callslip.approval._defaults import defaults_inside, is_default
+from callslip.approval._lines import lines_of
 
 if TYPE_CHECKING:
     from callslip.runs import Ticket
@@ -104,8 +105,6 @@ class CallView:
             width: The columns. At least 20 are used.
             encoding: That of the terminal. Other characters are escaped, as `\u2192`.
         """
-        from callslip.approval._lines import lines_of
-
         return lines_of(self, width, encoding)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from callslip import _lazy
 from callslip.approval import CallRow, CallView, view
 from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._text import Texts
@@ -29,17 +30,17 @@ def box_of(ticket: Ticket, agent: str, address: str, may_decide: str | None) -> 
     """
     call, seal = view(ticket), ticket.seal or ""
     key = seal[:16]
-    title = f"{call.ticket_id} {_line(call.tool)} awaits approval"
+    title = f"{_line(call.ticket_id)} {call.tool} awaits approval"
     content: list[Content] = [
-        el("h3", title, id=f"name-{key}"),
-        el("p", f"run {_line(call.run_id)} of {_line(agent)}", class_="soft"),
+        el("h3", _said(title), id=f"name-{key}"),
+        el("p", f"run {_line(ticket.run_id)} of {_line(agent)}", class_="soft"),
     ]
     if call.about:
         content.append(el("p", _line(call.about), class_="soft"))
     content += [_call(call), _notes(call)]
     if call.reason is not None:
-        content += [el("h4", "Why it waits"), _WHOLE.block(call.reason)]
-    content.append(el("p", call.short, class_="short"))
+        content += [el("h4", "Why it waits"), _block(call.reason)]
+    content.append(el("p", _said(call.short), class_="short"))
     content.append(el("div", _controls(key, ticket, may_decide), class_="controls"))
     data = {"data-seal": seal, "data-address": address, "data-ticket": ticket.id}
     return el(
@@ -49,6 +50,11 @@ def box_of(ticket: Ticket, agent: str, address: str, may_decide: str | None) -> 
 
 def _line(text: str) -> str:
     return _WHOLE.line(text)
+
+
+def _said(text: str) -> Markup:
+    """Return a text of the view as markup: what nobody would see is named in it already."""
+    return Markup(_lazy.html.escape(text))
 
 
 def _call(call: CallView) -> Markup:
@@ -64,30 +70,34 @@ def _call(call: CallView) -> Markup:
 
 def _label(row: CallRow) -> Markup:
     about = ", ".join(one for one in (row.type, _ORIGINS[row.origin]) if one)
-    return joined(row.name, el("small", f" {about}", class_="soft") if about else None)
+    return joined(_said(row.name), el("small", f" {about}", class_="soft") if about else None)
 
 
 def _value(row: CallRow) -> Markup:
     if row.origin == "left out":
-        return el("p", row.lines, class_="soft")
+        return el("p", map(_said, row.lines), class_="soft")
     # The first line of a text of several says that it is one.
     lines = row.lines[1:] if len(row.lines) > 1 and isinstance(row.value, str) else row.lines
     return _block("\n".join(lines))
 
 
 def _block(text: str) -> Markup:
-    # Characters are named already.
-    return el("pre", "\n", text)
+    return el("pre", "\n", _said(text))
 
 
 def _notes(call: CallView) -> Markup | None:
-    return el("ul", (el("li", note) for note in call.notes), class_="look") if call.notes else None
+    return (
+        el("ul", (el("li", _said(note)) for note in call.notes), class_="look")
+        if call.notes
+        else None
+    )
 
 
 def _controls(key: str, ticket: Ticket, may_decide: str | None) -> Markup:
     if may_decide is not None:
         return el("p", may_decide)
-    arguments = json.dumps(ticket.arguments or {}, ensure_ascii=False, indent=2)
+    # In ASCII: what is sent back is what stands there.
+    arguments = json.dumps(ticket.arguments or {}, indent=2)
     change = el(
         "details",
         el("summary", "Change the arguments"),

@@ -28,6 +28,7 @@ _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
+_CHANGEABLE, _MORE = (list, dict, set), "**"
 _REPORTED = 16
 """The most faults that one error lists."""
 
@@ -80,8 +81,8 @@ class Signature:
             ArgumentsError: Arguments cannot be converted to the types of their parameters.
         """
         named = dict(arguments)
+        # A call that a person approves has all defaults. JSON may say less than the function's.
         for name, default in self.own_defaults.items():
-            # A call that a person approves has all defaults. JSON may say less than the function's.
             if name in named and to_json(named[name]) == default:
                 del named[name]
         if self.is_plain:
@@ -239,9 +240,8 @@ class _Reader:
         self._labels: dict[str, str | None] = {}
         self._own_defaults: dict[str, str] = {}
         self._further: Any = False
-        self._convert_further: Callable[[Any], Any] | None = None
 
-    def read(self, parameter: inspect.Parameter, annotation: Any) -> None:
+    def read(self, parameter: inspect.Parameter, annotation: Any) -> None:  # noqa: C901  # kinds
         name = parameter.name
         if parameter.kind is _VAR_POSITIONAL:
             raise ToolError(
@@ -269,16 +269,13 @@ class _Reader:
             self._required.append(name)
         elif default is not None:
             _add_default(schema, default, self._adapters.get(name))
-            self._keep_default(name, default, schema)
+            # A list or a dict that is passed is not the function's own, which it may change.
+            if "default" in schema and type(default) not in _CHANGEABLE:
+                self._own_defaults[name] = to_json(schema["default"])
         self._labels[name] = labels = labels_told(annotation)
         if (text := self._descriptions.get(name)) and schema.get("description") in {None, labels}:
             schema["description"] = text
         self._properties[name] = schema
-
-    def _keep_default(self, name: str, default: Any, schema: dict[str, Any]) -> None:
-        # A list or a dict that is passed is not the function's own, which it may change.
-        if not isinstance(default, list | dict | set) and "default" in schema:
-            self._own_defaults[name] = to_json(schema["default"])
 
     def _default(self, name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
         """Return the annotation and the default of `x: int = Field(5, ge=1)` and the like."""
@@ -346,7 +343,8 @@ class _Reader:
         # With the asterisks it cannot collide with the name of a parameter.
         name = f"**{name}"
         described = self._describe(name, annotation)
-        self._convert_further = self._converts.pop(name, None)
+        if (convert := self._converts.pop(name, None)) is not None:
+            self._converts[_MORE] = convert
         if name in self._adapters:
             self._properties[name] = {}
         elif described:
@@ -371,7 +369,7 @@ class _Reader:
             context=self._context,
             converts=self._converts,
             factories=self._factories,
-            further=self._convert_further,
+            further=self._converts.pop(_MORE, None),
             own_defaults=self._own_defaults,
         )
 
@@ -428,7 +426,7 @@ def _annotation_error(tool: str, name: str, annotation: Any, error: Exception) -
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     cause = str(error).strip().splitlines()
     if type(error).__name__ == "SchemaError" and cause:
-        # The last line contains the reason, after the place in pydantic's own schema.
+        # After the place in pydantic's own schema.
         reason = cause[-1].removeprefix("error: ")
     else:
         # Only the first sentence: advice about pydantic's configuration follows.
