@@ -28,8 +28,9 @@ UNSEEN = re.compile(
     "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"
     # Lines through the character before.
     "\u0334-\u0338\u20d0-\u20df\u20e1-\u20e2\u20e4-\u20ff]"
-    f"|(?<![{_EMOJI}])\ufe0e|(?<![{_EMOJI}#*0-9])\ufe0f|(?<=[#*0-9])\ufe0f(?!\u20e3)"
-    f"|(?<![\\w{_MARKS}\ufe0f])[{_MARKS}]|(?<=[{_MARKS}]{{3}})[{_MARKS}]"
+    "|(?<![" + _EMOJI + "])\ufe0e|(?<![" + _EMOJI + "#*0-9])\ufe0f"
+    "|(?<=[#*0-9])\ufe0f(?!\u20e3)"
+    "|(?<![\\w\ufe0f" + _MARKS + "])[" + _MARKS + "]|(?<=[" + _MARKS + "]{3})[" + _MARKS + "]"
     # The beginning of such a name, so that no text is taken for one.
     "|\u27e8(?=U\\+)"
 )

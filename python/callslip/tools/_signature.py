@@ -29,8 +29,7 @@ _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 _CHANGEABLE, _MORE = (list, dict, set), "**"
-_REPORTED = 16
-"""The most faults that one error lists."""
+_REPORTED = 16  # the most faults that one error lists
 
 
 class ArgumentsError(ModelFacing):
@@ -426,7 +425,6 @@ def _annotation_error(tool: str, name: str, annotation: Any, error: Exception) -
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     cause = str(error).strip().splitlines()
     if type(error).__name__ == "SchemaError" and cause:
-        # After the place in pydantic's own schema.
         reason = cause[-1].removeprefix("error: ")
     else:
         # Only the first sentence: advice about pydantic's configuration follows.

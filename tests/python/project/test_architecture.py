@@ -202,8 +202,8 @@ def test_only_records_have_many_fields():
     assert found == TYPES_WITH_MANY_FIELDS
 
 
-# Who writes markup around texts escapes them: with `look/_text.py`, or as HTML of a notebook.
-WRITES_MARKUP = ("callslip.look", "callslip.console", "callslip.sandbox._display")
+# One function writes markup around texts, and escapes them; and a sandbox as HTML of a notebook.
+WRITES_MARKUP = ("callslip.look._markup", "callslip.sandbox._display")
 # The tags of protocols.
 WRITES_TAGS = ("callslip.testing._say",)
 
@@ -216,7 +216,7 @@ def test_markup_is_put_together_in_few_places():
         if isinstance(node, ast.JoinedStr) and _has_tag(node)
     }
     others = {name for name in found if not name.startswith((*WRITES_MARKUP, *WRITES_TAGS))}
-    assert (others, "callslip.look._rows" in found) == (set(), True)
+    assert (others, "callslip.look._markup" in found) == (set(), True)
 
 
 def _has_tag(text: ast.JoinedStr) -> bool:
