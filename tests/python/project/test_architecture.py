@@ -216,7 +216,7 @@ def test_markup_is_put_together_in_few_places():
         if isinstance(node, ast.JoinedStr) and _has_tag(node)
     }
     others = {name for name in found if not name.startswith((*WRITES_MARKUP, *WRITES_TAGS))}
-    assert (others, "callslip.look._markup" in found) == (set(), True)
+    assert (others, "callslip.sandbox._display" in found) == (set(), True)
 
 
 def _has_tag(text: ast.JoinedStr) -> bool:
