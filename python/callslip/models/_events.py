@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from callslip.models._blocks import reasoning_of, text_of
 from callslip.models._fields import field, first_field
-from callslip.models._finish_reasons import (
-    is_context_end,
-    raise_reported,
-    raise_tool_call,
-    read_finish,
-    withheld,
-)
-from callslip.models._piece import Piece
+from callslip.models._finish_reasons import raise_reported, raise_tool_call
+from callslip.models._piece import Piece, check_end
 from callslip.models._token_counts import read_usage
 
 __all__ = ["REPLY_TOOL", "read_event", "read_response"]
@@ -69,9 +63,8 @@ def _read_anthropic(item: object, kind: str) -> Piece:
         return Piece(usage=read_usage(field(field(item, "message"), "usage")))
     elif kind == "message_delta":
         reason, usage = field(delta, "stop_reason"), read_usage(field(item, "usage"))
-        kept = withheld(reason, field(field(delta, "stop_details"), "explanation"))
-        end = None if kept else read_finish(reason)
-        return Piece("", end, usage, withheld=kept, is_full=is_context_end(reason))
+        why = field(field(delta, "stop_details"), "explanation")
+        return check_end(Piece(usage=usage), reason, why)
     return Piece()
 
 
@@ -86,8 +79,9 @@ def _read_response_event(item: object, kind: str) -> Piece:
     if kind == "output_item.added":
         _read_item(field(item, "item"))
     if kind in ("completed", "incomplete", "failed"):
-        end = _read_whole(field(item, "response"))
-        return Piece("", end.finish_reason, end.usage, withheld=end.withheld)
+        piece = _read_whole(field(item, "response"))
+        piece.is_repeat = True
+        return piece
     return Piece()
 
 
@@ -118,9 +112,7 @@ def _read_whole(item: object) -> Piece:
         else:
             piece.text += _read_item(part)
     reason = field(field(item, "incomplete_details"), "reason") or status
-    piece.withheld = withheld(reason)
-    piece.finish_reason = None if piece.withheld else read_finish(reason)
-    return piece
+    return check_end(piece, reason)
 
 
 def _read_item(item: object) -> str:
@@ -138,5 +130,5 @@ def _read_cohere(item: object, kind: str) -> Piece:
         return Piece(text_of(text), reasoning=text_of(thinking))
     if kind == "message-end":
         reason = first_field(delta, "finish_reason")
-        return Piece("", read_finish(reason), read_usage(field(delta, "usage")))
+        return check_end(Piece(usage=read_usage(field(delta, "usage"))), reason)
     return Piece()

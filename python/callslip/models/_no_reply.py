@@ -12,7 +12,15 @@ from callslip._backoff import safe_field
 from callslip.errors import ModelError
 from callslip.models._finish_reasons import quote_text
 
-__all__ = ["awaited_response", "check_body", "check_chunks_came", "check_response", "empty_reply"]
+__all__ = [
+    "awaited_response",
+    "check_body",
+    "check_chunks_came",
+    "check_response",
+    "empty_reply",
+    "kept_body",
+    "reply_in",
+]
 
 
 def empty_reply() -> ModelError:
@@ -23,6 +31,40 @@ def empty_reply() -> ModelError:
     )
     error._is_transient = True
     return error
+
+
+def kept_body(source: object) -> object | None:
+    """Return the response of a client's stream whose body is JSON or a page, and no stream.
+
+    Its `read` or `aread` keeps the body, in which the client then looks for chunks.
+
+    Args:
+        source: The stream of the client.
+    """
+    response = safe_field(source, "response")
+    kind = _kind_of(response)
+    is_body = kind == "text/html" or kind.endswith(("/json", "+json"))
+    return response if is_body else None
+
+
+def reply_in(source: object) -> object | None:
+    """Return the JSON object in the place of a stream of which no chunk has come.
+
+    Args:
+        source: The stream of the client.
+    """
+    text = safe_field(kept_body(source), "text")
+    try:
+        body = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _kind_of(response: object) -> str:
+    headers = safe_field(response, "headers")
+    told = headers.get("content-type") if isinstance(headers, Mapping) else None
+    return str(told or "").partition(";")[0].strip().lower()
 
 
 def check_chunks_came(source: object) -> None:
@@ -41,13 +83,15 @@ def check_chunks_came(source: object) -> None:
     headers = safe_field(response, "headers")
     if not isinstance(headers, Mapping):
         return
-    kind = str(headers.get("content-type") or "").partition(";")[0].strip().lower()
+    kind = _kind_of(response)
     if kind in ("", "text/event-stream") or headers.get("content-length") == "0":
         raise empty_reply()
+    body = safe_field(kept_body(source), "text")
+    begins = f"; the body begins: {quote_text(body)}" if isinstance(body, str) and body else ""
     raise ModelError(
         f"expected a stream of chunks from the model's server{_place(response)}: got {kind} "
         "without any; pass the right address to the client (base_url), or pass stream=False to "
-        "as_model to see what the server says"
+        f"as_model to see what the server says{begins}"
     )
 
 

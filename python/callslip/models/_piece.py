@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from callslip.errors import ContextFull, ModelError, ModelRefused
-from callslip.models._finish_reasons import is_context_end, quote_text, read_finish, withheld
+from callslip.models._finish_reasons import (
+    is_context_end,
+    is_unknown,
+    quote_body,
+    quote_text,
+    read_finish,
+    withheld,
+)
 from callslip.models._no_reply import empty_reply
 
 if TYPE_CHECKING:
@@ -29,6 +36,9 @@ class Piece:
         withheld: The message for a reply that the provider withholds; else empty.
         is_full: Whether the reply was cut because the context of the model is full.
         is_service: Whether the client reports a finish reason for each reply.
+        is_repeat: Whether the text and reasoning are those of the whole reply so far.
+        is_doubtful: Whether the finish reason is not known.
+        odd: A chunk that holds nothing of a reply.
     """
 
     text: str = ""
@@ -39,6 +49,9 @@ class Piece:
     withheld: str = ""
     is_full: bool = False
     is_service: bool = False
+    is_repeat: bool = False
+    is_doubtful: bool = False
+    odd: object = None
 
 
 def check_end(piece: Piece, reason: object, why: object = None) -> Piece:
@@ -51,6 +64,7 @@ def check_end(piece: Piece, reason: object, why: object = None) -> Piece:
     if not piece.withheld and reason is not None:
         piece.finish_reason = read_finish(reason)
         piece.is_full = is_context_end(reason)
+        piece.is_doubtful = is_unknown(reason)
     piece.is_service = True
     return piece
 
@@ -60,39 +74,109 @@ class Reading:
 
     Attributes:
         is_service: Whether a piece of it has come from a client that reports finish reasons.
+        is_doubtful: Whether a finish reason has come that is not known.
     """
 
-    __slots__ = ("_end", "_is_full", "_reasoning", "_refusal", "_text", "_withheld", "is_service")
+    __slots__ = (
+        "_end",
+        "_has_repeats",
+        "_is_full",
+        "_odd",
+        "_reasoning",
+        "_refusal",
+        "_repeated",
+        "_text",
+        "_withheld",
+        "is_doubtful",
+        "is_service",
+    )
 
     def __init__(self) -> None:
         self._text = self._reasoning = self._refusal = self._withheld = ""
         self._end: str | None = None
-        self.is_service = self._is_full = False
+        self.is_service = self._is_full = self.is_doubtful = False
+        # The text and reasoning so far of chunks that may repeat them, and whether they do.
+        self._repeated: dict[str, str] = {}
+        self._has_repeats: bool | None = None
+        self._odd: object = None
 
     def take(self, piece: Piece) -> None:
-        """Record a piece."""
+        """Record a piece. What it repeats is taken out of it, and a cut reply remains cut."""
+        if piece.is_repeat:
+            self._leave_new(piece)
+        else:
+            self._keep_blanks(piece)
         self._text = _append_truncated(self._text, piece.text)
         self._reasoning = _append_truncated(self._reasoning, piece.reasoning)
         self._refusal = _append_truncated(self._refusal, piece.refusal)
         self._withheld = self._withheld or piece.withheld
-        self._end = piece.finish_reason or self._end
+        if piece.finish_reason is not None:
+            # The first bad reason stands: some servers add a `stop` of their own.
+            self._end = piece.finish_reason = (
+                "length" if self._end == "length" else piece.finish_reason
+            )
         self._is_full = self._is_full or piece.is_full
+        self.is_doubtful = self.is_doubtful or piece.is_doubtful
+        self._odd = piece.odd if self._odd is None else self._odd
         self.is_service = self.is_service or piece.is_service
+
+    def _keep_blanks(self, piece: Piece) -> None:
+        """Record the blanks before a text, which a later chunk may repeat with it."""
+        for name, said in (("text", self._text), ("reasoning", self._reasoning)):
+            more = getattr(piece, name)
+            if more.isspace() and not said:
+                self._repeated[name] = self._repeated.get(name, "") + more
+            elif more:
+                self._repeated.pop(name, None)
+
+    def _leave_new(self, piece: Piece) -> None:
+        """Leave in a piece that may repeat the reply so far only what is new."""
+        for name, said in (("text", self._text), ("reasoning", self._reasoning)):
+            whole, before = getattr(piece, name), self._repeated.get(name)
+            if said and before is None:
+                # The pieces have come in other chunks.
+                setattr(piece, name, "")
+            elif whole:
+                setattr(piece, name, self._more(before or "", whole))
+                self._repeated[name] = (before or "") + getattr(piece, name)
+
+    def _more(self, before: str, whole: str) -> str:
+        """Return what a text has that the text before has not.
+
+        Raises:
+            ModelError: It repeats another text.
+        """
+        if before and self._has_repeats is None:
+            self._has_repeats = whole.startswith(before) or before.startswith(whole)
+        if not before or not self._has_repeats:
+            return whole
+        if not whole.startswith(before) and not before.startswith(whole):
+            raise ModelError(
+                "expected chunks that repeat the reply so far from the model's server: got another "
+                "text; pass stream=False to as_model"
+            )
+        return whole[len(before) :]
 
     def is_whole(self) -> bool:
         """Check a streamed reply at the end of its stream.
 
         Returns:
-            `False` if the stream broke off: the client reports finish reasons, and reported none.
+            `False` if the stream broke off: the client reports finish reasons, and reported none
+            that is known.
 
         Raises:
             ModelRefused: As `check`.
             ModelError: As `check`.
         """
         is_cut = self.is_service and self._end is None
+        if is_cut and self._odd is not None:
+            raise ModelError(
+                "expected a whole reply from the model's server: got a stream with this in place "
+                f"of its end: {quote_body(self._odd)}; look at what the server says of the request"
+            )
         self._end = "length" if is_cut else self._end
         self.check()
-        return not is_cut
+        return not is_cut and not self.is_doubtful
 
     def check(self) -> None:
         """Check a reply that has ended.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip._options import shown
 from callslip.errors import ModelError
-from callslip.models._no_reply import check_body, check_chunks_came
+from callslip.models._finish_reasons import quote_body
+from callslip.models._no_reply import check_body, check_chunks_came, kept_body, reply_in
 from callslip.models._piece import Reading
 from callslip.models._token_counts import check_counts
 
@@ -134,15 +135,21 @@ class ReplyStream(Iterator[ModelChunk]):
         return self
 
     def __next__(self) -> ModelChunk:
+        if not self._has_begun:
+            _keep_body(self._source)
         try:
             item = next(self._items)
         except StopIteration:
             reading, self._reading = self._reading, None
             if not self._has_begun and reading is not None:
-                check_chunks_came(self._source)
+                chunk = _whole_chunk(self._source)
+                if chunk is not None:
+                    return chunk
             if reading is None or reading.is_whole():
                 raise
             self.broke = True
+            if reading.is_doubtful:
+                raise
             return ModelChunk("", "length")
         except ValueError as error:
             check_body(error)
@@ -194,15 +201,21 @@ class AsyncReplyStream(AsyncIterator[ModelChunk]):
         return self
 
     async def __anext__(self) -> ModelChunk:
+        if not self._has_begun:
+            await _keep_body_async(self._source)
         try:
             item = await self._items.__anext__()
         except StopAsyncIteration:
             reading, self._reading = self._reading, None
             if not self._has_begun and reading is not None:
-                check_chunks_came(self._source)
+                chunk = _whole_chunk(self._source)
+                if chunk is not None:
+                    return chunk
             if reading is None or reading.is_whole():
                 raise
             self.broke = True
+            if reading.is_doubtful:
+                raise
             return ModelChunk("", "length")
         except ValueError as error:
             check_body(error)
@@ -271,7 +284,7 @@ def open_result(
         return ReplyStream(result)
     raise ModelError(
         "expected a string, an object with .text, a client's response or an iterator of these "
-        f"from the model: got {_kind(result)}{_hint(result)}"
+        f"from the model: got {_kind(result)}{_hint(result)}{_quoted(result)}"
     )
 
 
@@ -305,6 +318,36 @@ def _whole(piece: Piece) -> ModelReply:
     return ModelReply(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
 
 
+def _keep_body(source: object) -> None:
+    response = kept_body(source)
+    if response is not None:
+        cast("Any", response).read()
+
+
+async def _keep_body_async(source: object) -> None:
+    response = kept_body(source)
+    if response is not None:
+        await cast("Any", response).aread()
+
+
+def _whole_chunk(source: object) -> ModelChunk | None:
+    """Return the reply of a server that does not stream, which has come in the place of chunks.
+
+    Returns:
+        `None` if the source is no stream of a client over HTTP.
+
+    Raises:
+        ModelError: It has sent another body.
+    """
+    body = reply_in(source)
+    piece = None if body is None else _read(body, whole=True)
+    if piece is None:
+        check_chunks_came(source)
+        return None
+    reply = _whole(piece)
+    return ModelChunk(reply.text, reply.finish_reason, reply.usage, reply.reasoning)
+
+
 def _read_item(item: object, reading: Reading | None) -> ModelChunk:
     if type(item) is str:
         return ModelChunk(item)
@@ -317,7 +360,7 @@ def _read_item(item: object, reading: Reading | None) -> ModelChunk:
     if piece is None:
         raise ModelError(
             "expected strings, objects with .text or a client's chunks from the model's stream: "
-            f"got {_kind(item)}{_hint(item)}"
+            f"got {_kind(item)}{_hint(item)}{_quoted(item)}"
         )
     if reading is not None:
         reading.take(piece)
@@ -358,3 +401,9 @@ def _hint(value: object) -> str:
     if hasattr(value, "__enter__") or hasattr(value, "__aenter__"):
         return ": enter the context manager and return or yield what it gives"
     return ": return or yield its text"
+
+
+def _quoted(value: object) -> str:
+    """Return the JSON of a body that is no reply, for an error."""
+    is_body = isinstance(value, Mapping) or callable(getattr(value, "model_dump", None))
+    return f"; it says: {quote_body(value)}" if is_body and value else ""

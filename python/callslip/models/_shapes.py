@@ -19,13 +19,21 @@ text is no part of the reply: it is read beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from callslip.errors import ModelError
 from callslip.models._blocks import reasoning_of, text_of
 from callslip.models._events import read_event, read_response
 from callslip.models._fields import field, first_field, has_field
-from callslip.models._finish_reasons import raise_reported, raise_tool_call, read_finish, withheld
+from callslip.models._finish_reasons import (
+    is_unknown,
+    quote_body,
+    raise_reported,
+    raise_tool_call,
+    read_finish,
+    reported_in,
+    withheld,
+)
 from callslip.models._gemini_bedrock import read_bedrock, read_gemini
 from callslip.models._piece import Piece, check_end
 from callslip.models._reply import ModelChunk, ModelReply
@@ -75,6 +83,7 @@ def _read_own(item: ModelChunk | ModelReply) -> Piece:
         item.usage,
         reasoning=item.reasoning,
         withheld=withheld(end),
+        is_doubtful=is_unknown(end),
     )
 
 
@@ -83,16 +92,16 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
     # With `n` above 1 the first choice is the reply; others come in chunks of their own.
     choice = next((one for one in choices if not field(one, "index")), None)
     if choice is None:
-        error = field(item, "error")
-        if error:
-            raise_reported(error)
-        if whole:
-            raise ModelError(
-                "expected a reply from the model: got a response without choices; ask it again, or "
-                "look at what its server says of the request"
-            )
-        return Piece(usage=usage, is_service=True)
-    part = first_field(choice, "message", "delta")
+        return _read_empty(item, usage, whole=whole, has_others=bool(choices))
+    if error := field(choice, "error") or reported_in(field(item, "base_resp")):
+        raise_reported(error)
+    names = ("message", "delta") if whole else ("delta", "message")
+    part = first_field(choice, *names)
+    is_repeat = not whole and field(choice, "delta") is None and part is not None
+    if not whole and part is not None and not is_repeat and _is_blank(part):
+        # Perplexity has both; some servers end with a chunk that has the whole message alone.
+        message = field(choice, "message")
+        part, is_repeat = (part, False) if message is None else (message, True)
     if part is None:
         piece = Piece(text_of(field(choice, "text")))
     else:
@@ -105,9 +114,39 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
             text_of(content),
             reasoning=reasoning if isinstance(reasoning, str) else reasoning_of(content),
             refusal=text_of(field(part, "refusal")) or text_of(content, kind="refusal"),
+            is_repeat=is_repeat,
         )
     piece.usage = usage
     return check_end(piece, field(choice, "finish_reason"))
+
+
+def _is_blank(delta: object) -> bool:
+    """Whether a delta has neither text nor reasoning."""
+    names = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call")
+    return not any(field(delta, name) for name in names)
+
+
+def _read_empty(
+    item: object, usage: Mapping[str, float] | None, *, whole: bool, has_others: bool
+) -> Piece:
+    """Read a response or a chunk without the first choice."""
+    if error := reported_in(item):
+        raise_reported(error)
+    if whole:
+        raise ModelError(
+            "expected a reply from the model: got a response without choices: "
+            f"{quote_body(item)}; ask it again, or look at what its server says of the request"
+        )
+    kind = field(item, "object")
+    is_chunk = (
+        has_others
+        or usage is not None
+        or (isinstance(kind, str) and "completion" in kind)
+        # The filters of Azure come in a chunk of their own.
+        or bool(field(item, "prompt_filter_results"))
+        or item == {"choices": []}
+    )
+    return Piece(usage=usage, is_service=True, odd=None if is_chunk else item)
 
 
 def _read_plain(item: object) -> Piece | None:
@@ -179,10 +218,11 @@ def _read_wrapped(item: object) -> Piece | None:
 
 
 def _read_error(item: object) -> None:
-    error = field(item, "error")
     # Clients make an object of their own of any JSON.
-    if error and (isinstance(item, dict) or hasattr(item, "model_dump")):
-        raise_reported(error)
+    if isinstance(item, dict) or hasattr(item, "model_dump"):
+        error = field(item, "error") or reported_in(item)
+        if error:
+            raise_reported(error)
 
 
 _READERS: tuple[Callable[[object], Piece | None], ...] = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from callslip.models._blocks import text_of
 from callslip.models._fields import field
-from callslip.models._finish_reasons import read_finish
-from callslip.models._piece import Piece
+from callslip.models._piece import Piece, check_end
 from callslip.models._token_counts import read_usage
 
 __all__ = ["read_batch", "read_generated"]
@@ -27,7 +26,9 @@ def read_generated(item: object) -> Piece | None:
         piece = Piece(text_of(field(generated[-1], "content")))
     else:
         return None
-    piece.finish_reason = read_finish(field(details, "finish_reason"))
+    is_service = piece.is_service
+    check_end(piece, field(details, "finish_reason"))
+    piece.is_service = is_service
     return piece
 
 
@@ -49,5 +50,6 @@ def read_batch(items: list[object] | tuple[object, ...]) -> Piece | None:
         "cached_tokens": field(first, "num_cached_tokens"),
     }
     piece = Piece(text_of(field(made, "text")), usage=read_usage(usage))
-    piece.finish_reason = read_finish(field(made, "finish_reason"))
+    check_end(piece, field(made, "finish_reason"))
+    piece.is_service = False
     return piece

@@ -139,13 +139,22 @@ def test_other_exceptions_are_raised_as_they_are(server):
 
 
 @WIRES
-@pytest.mark.parametrize("said", [PAGE, NO_SUCH_PATH], ids=["page", "error"])
-def test_a_response_without_chunks_is_no_reply_of_the_model(server, wire, said):
-    server.said = said
+def test_a_page_without_chunks_is_no_reply_of_the_model(server, wire):
+    server.said = PAGE
     error = error_of(server, Retrying(model_of(server, wire), backoff=0), wire[1])
-    assert f": got {said[0].partition(';')[0]} without any; pass the right address" in error
+    assert ": got text/html without any; pass the right address" in error
     assert f" at http://127.0.0.1:{server.server_address[1]}/" in error
+    assert error.endswith("; the body begins: <html>Please log in.</html>")
     assert "secret" not in error
+
+
+@WIRES
+def test_the_error_of_a_server_in_place_of_a_stream_is_told(server, wire):
+    server.said = NO_SUCH_PATH
+    error = error_of(server, Retrying(model_of(server, wire), backoff=0), wire[1])
+    assert error == (
+        "the model's server reported an error: Unexpected endpoint or method. (POST /chat)"
+    )
 
 
 @WIRES

@@ -150,7 +150,7 @@ def test_whole_reply(result: object, reply: ModelReply) -> None:
         (3, f"got int{TEXT}"),
         (b"hi", "got bytes: decode it first"),
         ({}, f"got dict{TEXT}"),
-        ({"answer": "hi"}, f"got dict{TEXT}"),
+        ({"answer": "hi"}, f'got dict{TEXT}; it says: {{"answer": "hi"}}'),
         (Obj(text=None), f"got SimpleNamespace{TEXT}"),
         (Obj(model_dump=1, __iter__=1), f"got SimpleNamespace{TEXT}"),
         (object(), f"got object{TEXT}"),
@@ -180,7 +180,7 @@ def test_awaitable_must_be_awaited_first() -> None:
     [
         (
             {"choices": []},
-            "expected a reply from the model: got a response without choices; "
+            'expected a reply from the model: got a response without choices: {"choices": []}; '
             "ask it again, or look at what its server says of the request",
         ),
         (
