@@ -11,6 +11,7 @@ from callslip._failure import message_of, one_line
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import CallslipError, ModelError, UsageError
 from callslip.models._failures import is_context_full
+from callslip.models._retry_rules import is_refused_request
 
 if TYPE_CHECKING:
     from callslip._core import Grammar
@@ -139,7 +140,9 @@ class ModelRequests:
         if is_own or callable(self._agent.history) or core.has_early_calls or core.unwritten:
             return False
         # What was shortened for this turn is not shortened for it again.
-        if self._full_in == core.turn or not is_context_full(error):
+        if self._full_in == core.turn:
+            return False
+        if not is_context_full(error) and not self._may_be_full(error):
             return False
         self._full_in = core.turn
         shown = self._show_less()
@@ -147,6 +150,13 @@ class ModelRequests:
         if plan is None:
             return False
         return shown.leave_out(session, plan, one_line(self.failure_words(error)))
+
+    def _may_be_full(self, error: BaseException) -> bool:
+        """Whether a request near the limit was refused in words that are not known."""
+        if self.shown is None or not is_refused_request(error):
+            return False
+        reply = self._agent._options.get("max_tokens")
+        return self.shown.is_near_limit(reply if isinstance(reply, int) else None)
 
     def _show_less(self) -> ShownHistory:
         if self.shown is None:

@@ -11,9 +11,9 @@ from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._threads import pool
 from callslip.errors import ModelError
 from callslip.history._history import Cut, History, Transcript
-from callslip.history._room import Plan, Room
+from callslip.history._room import Plan, Room, reply_room
 from callslip.history._summary import Summarize, summary_of
-from callslip.models._context import TokenCounter
+from callslip.models._context import TokenCounter, message_tokens
 from callslip.models._direct import whole_reply
 from callslip.models._parts import taken_messages
 from callslip.protocols import TicketProtocol
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from callslip.runs import Run
 
 __all__ = ["ShownHistory", "policy_history"]
+
+_NEAR = 0.9
 
 
 class ShownHistory:
@@ -79,6 +81,19 @@ class ShownHistory:
     def is_ample(self) -> bool:
         """Whether nothing is to be left out now, as far as that is seen without counting."""
         return self._room.is_ample(self._taken(self._run.messages))
+
+    def is_near_limit(self, reply: int | None) -> bool:
+        """Whether a request takes nine tenths of the context or more; false if that is not known.
+
+        Args:
+            reply: The tokens that a reply may have; `None` if that is not known.
+        """
+        context = self._model.context
+        if context is None:
+            return False
+        shown = self.choose(self._run.messages)
+        tokens = sum(message_tokens(one, self.count) for one in shown)
+        return tokens + reply_room(context, reply) >= _NEAR * context
 
     def plan(self, *, is_full: bool = False) -> Plan | None:
         """Return what is to be left out now; `None` if nothing is.

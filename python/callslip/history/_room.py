@@ -10,7 +10,7 @@ from callslip.history._summary import Summarize
 from callslip.models._context import TokenCounter, message_tokens
 from callslip.models._reply import Message, Messages
 
-__all__ = ["Plan", "Room"]
+__all__ = ["Plan", "Room", "reply_room"]
 
 _HIGH = 0.4
 """The share of the context, after the prompt and the task, that exchanges may take. Each turn sends
@@ -28,6 +28,16 @@ _RECENT = 2
 
 _WORTHWHILE = 2
 """A summary takes the place of one in so many tokens of the exchanges, or more."""
+
+
+def reply_room(context: int, reply: int | None) -> int:
+    """Return the tokens of a context that are left for the reply.
+
+    Args:
+        context: The tokens of the context.
+        reply: The tokens that a reply may have; `None` if that is not known.
+    """
+    return min(_REPLY if reply is None else reply, context // 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +137,7 @@ class Room:
     def _most(self) -> int:
         """Return the tokens that the messages may have, so that there is room for a reply."""
         assert self._context is not None
-        reply = self._reply if self._reply is not None else _REPLY
-        return self._context - min(reply, self._context // 4)
+        return self._context - reply_room(self._context, self._reply)
 
     def _share(self, opening: int) -> int:
         """Return the tokens that exchanges may take after the prompt and the task."""

@@ -22,11 +22,14 @@ class _Meaning:
     unless: tuple[str, ...] = ()
 
 
-_CODES = ("code", "type", "status")
+_CODES = ("code", "type", "status", "error_code", "error_type", "status_code")
 """The fields that hold them."""
 
 _FULL = _Meaning(
-    frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"}),
+    # The number is one of GLM: https://docs.z.ai/api-reference/api-code
+    frozenset(
+        {"1261", "context_length_exceeded", "exceed_context_size_error", "request_too_large"}
+    ),
     frozenset({"ContextFull", "ContextOverflowError", "ContextWindowExceededError"}),
     (
         "maximum context length",
@@ -45,6 +48,17 @@ _FULL = _Meaning(
         "too many tokens",
         "context window",
         "`inputs` tokens + `max_new_tokens` must be",
+        # DashScope, GLM, Groq, Kimi, LM Studio, TGI, vLLM, xAI.
+        "range of input length should be",
+        "prompt exceeds max length",
+        "reduce the length of the messages",
+        "exceeded model token limit",
+        "greater than the context length",
+        "context length of only",
+        "context size has been exceeded",
+        "`inputs` must have less than",
+        "longer than the maximum model length",
+        "maximum prompt length",
     ),
     # Other fields of a request have lengths of their own, and Bedrock counts tokens a minute.
     ("string_above_max_length", "string too long", "please wait"),
@@ -107,7 +121,7 @@ def _says(meaning: _Meaning, error: BaseException) -> bool:
 
 
 def codes_of(error: BaseException) -> set[str]:
-    """Return the codes and types of error of a client's exception."""
+    """Return the codes and types of error of a client's exception; numbers in digits."""
     reported = getattr(error, "_codes", ())
     said: list[object] = list(reported) if isinstance(reported, tuple) else []
     try:
@@ -119,7 +133,8 @@ def codes_of(error: BaseException) -> set[str]:
         said.append(field(field(response, "Error"), "Code"))
     except Exception:  # noqa: BLE001, S110  # the exception's own fields are at fault
         pass
-    return {value for value in said if isinstance(value, str)}
+    known = (one for one in said if isinstance(one, (str, int)) and not isinstance(one, bool))
+    return {str(one) for one in known}
 
 
 def _is_said(meaning: _Meaning, text: str) -> bool:

@@ -11,32 +11,35 @@ from callslip._failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
 from callslip.models._failures import codes_of, is_context_full, is_refusal
 
-__all__ = ["is_for_another_model", "is_retriable", "status_of"]
+__all__ = ["is_for_another_model", "is_refused_request", "is_retriable", "status_of"]
 
 _STATUSES = frozenset({408, 409, 424, 425, 429})
 """Those below 500."""
 
-_CODES = frozenset(
-    {
-        "aborted",
-        "api_error",
-        "deadline_exceeded",
-        "internal",
-        "internal_error",
-        "internal_server_error",
-        "overloaded",
-        "overloaded_error",
-        "request_timeout",
-        "resource_exhausted",
-        "server_error",
-        "server_overloaded",
-        "service_unavailable",
-        "timeout",
-        "timeout_error",
-        "too_many_requests",
-        "unavailable",
-    }
+_REFUSING = frozenset({400, 413, 422})
+
+_CODES = frozenset({"apierror", "internal"})
+_WORDS = (
+    "aborted",
+    "busy",
+    "deadlineexceeded",
+    "internalerror",
+    "internalserver",
+    "overload",
+    "ratelimit",
+    "resourceexhausted",
+    "servererror",
+    "throttl",
+    "timedout",
+    "timeout",
+    "toomanyrequest",
+    "unavailable",
 )
+"""Parts of codes, in small letters without anything between their words."""
+_FINAL = ("invalid", "unsupported", "unknown")
+"""Beginnings of codes of which no other part counts: `invalid_timeout`."""
+_NUMBERS = frozenset({"1234", "1302", "1303", "1305", "1312"})
+"""Codes of GLM for overload and for rates: https://docs.z.ai/api-reference/api-code"""
 _BEDROCK = frozenset(
     {
         "internalfailure",
@@ -54,17 +57,9 @@ _BEDROCK = frozenset(
         "toomanyrequestsexception",
     }
 )
-_QUOTA = frozenset(
-    {
-        "account_deactivated",
-        "billing_error",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "insufficient_quota",
-        "servicequotaexceededexception",
-    }
-)
-"""Codes of a limit that does not pass by itself."""
+_QUOTA = ("quota", "billing", "balance", "arrear", "accountdeactivated", "paymentrequired")
+_QUOTA_NUMBERS = frozenset({"1113", "1304", "1308", "1309", "1310"})
+"""Codes of a limit that does not pass by itself; the numbers are GLM's."""
 
 _CLASSES = frozenset(
     {
@@ -114,7 +109,7 @@ def is_retriable(error: BaseException) -> bool:
         return False
     chain = list(raised_from(error))
     codes = {code.lower() for one in chain for code in codes_of(one)}
-    if codes & _QUOTA:
+    if codes & _QUOTA_NUMBERS or any(_has(code, _QUOTA) for code in codes):
         return False
     for one in chain:
         answer = _decide(one, codes)
@@ -130,6 +125,15 @@ def is_for_another_model(error: BaseException) -> bool:
     return not isinstance(error, _OWN_FAULTS) or is_retriable(error)
 
 
+def is_refused_request(error: BaseException) -> bool:
+    """Whether a service has refused a request as wrong, in words that say nothing else."""
+    if isinstance(error, ModelRefused) or is_refusal(error):
+        return False
+    return any(
+        (status_of(one) or _status_in(codes_of(one))) in _REFUSING for one in raised_from(error)
+    )
+
+
 def _decide(error: BaseException, codes: set[str]) -> bool | None:
     """Whether an exception is worth a retry; `None` if it does not say."""
     said = headers_of(error).get("x-should-retry", "").lower()
@@ -142,16 +146,38 @@ def _decide(error: BaseException, codes: set[str]) -> bool | None:
     # A stream that began well reports its errors in events.
     if status is not None and status >= 400:
         return status in _STATUSES or status >= 500
-    if codes & _CODES or any(code.startswith("rate_limit") for code in codes):
+    said_status = _status_in(codes)
+    if said_status is not None:
+        return said_status in _STATUSES or said_status >= 500
+    if codes & _NUMBERS or any(_passes(code) for code in codes):
         return True
     if isinstance(error, ModelError):
-        return error._is_transient or any(
-            isinstance(code, int) and (code in _STATUSES or code >= 500) for code in error._codes
-        )
+        return error._is_transient
     names = {one.__name__ for one in type(error).__mro__}
     if is_transient(error) or not names.isdisjoint(_CLASSES):
         return True
     return None
+
+
+def _status_in(codes: set[str]) -> int | None:
+    """Return the status among codes: servers report it so inside of a stream."""
+    numbers = (int(code) for code in codes if code.isascii() and code.isdigit() and len(code) == 3)
+    return max((one for one in numbers if 400 <= one < 600), default=None)
+
+
+def _passes(code: str) -> bool:
+    """Whether a code is that of a failure that may pass, in any spelling."""
+    joined = _joined(code)
+    return joined in _CODES or (not joined.startswith(_FINAL) and _has(code, _WORDS))
+
+
+def _has(code: str, words: tuple[str, ...]) -> bool:
+    joined = _joined(code)
+    return any(word in joined for word in words)
+
+
+def _joined(code: str) -> str:
+    return "".join(one for one in code.lower() if one.isalnum())
 
 
 def status_of(error: BaseException) -> int | None:
