@@ -25,6 +25,7 @@ from callslip.models._part_shapes import Shapes
 from callslip.models._parts import check_parts, kinds_of, taken_messages
 from callslip.models._real_models import check_real_models
 from callslip.models._reply import Messages
+from callslip.models._turns import alternating
 from callslip.parts import PartKind
 
 __all__ = ["ClientModel"]
@@ -128,7 +129,7 @@ class ClientModel:
         sent = {name: value for name, value in request.items() if value is not None}
         if offered.get("grammar") is not None and self.grammar_form is not None:
             self._add_grammar(sent, offered["grammar"])
-        messages = taken_messages(messages, self.parts)
+        messages = alternating(taken_messages(messages, self.parts))
         if not kinds_of(messages):
             return self._request(messages, sent)
         return PartRequest(self, lambda taken: self._request(taken, dict(sent)), messages).make()

@@ -1,10 +1,25 @@
-"""Messages for services that want the system prompt apart and turns that alternate."""
+"""Messages with roles that alternate, as many services and chat templates require."""
 
 from __future__ import annotations
 
 from callslip.models._reply import Message, Messages
 
-__all__ = ["split_system"]
+__all__ = ["alternating", "split_system"]
+
+_OPENING = "Hello."
+"""The user's message before one of the model that begins a conversation."""
+
+
+def alternating(messages: Messages) -> list[Message]:
+    """Return messages of which the roles alternate: the system's first, then the user's.
+
+    Neighbours of one role are joined, and empty messages left out. Chat templates refuse others,
+    such as those of Gemma and Mistral.
+    """
+    system, turns = split_system(messages)
+    if not turns:
+        return list(messages)
+    return [{"role": "system", "content": system}, *turns] if system else turns
 
 
 def split_system(messages: Messages) -> tuple[str, list[Message]]:
@@ -27,4 +42,6 @@ def split_system(messages: Messages) -> tuple[str, list[Message]]:
             turns.append({"role": role, "content": content})
         if parts and role != "system":
             turns[-1]["parts"] = [*turns[-1].get("parts", ()), *parts]
+    if turns and turns[0]["role"] == "assistant":
+        turns.insert(0, {"role": "user", "content": _OPENING})
     return "\n\n".join(system), turns

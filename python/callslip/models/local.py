@@ -29,6 +29,7 @@ from callslip.models._local_server import Server, engine_version, find_weights
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._real_models import check_real_models
 from callslip.models._reply import ModelChunk
+from callslip.models._turns import alternating
 
 __all__ = ["LocalModel"]
 
@@ -169,6 +170,7 @@ class LocalModel:
             UsageError: An argument has a wrong value. Raised there, too.
         """
         check_messages(messages)
+        messages = alternating(messages)
         check_offered({"stop": stop, "seed": seed, "max_tokens": max_tokens})
         gbnf = _gbnf(grammar)
         server = self._start()
