@@ -32,13 +32,18 @@ _MOST_ADDED = 256
 _LONGEST_TEXT = 10_000
 
 # Bounded, so that no text takes long to search.
-_BEFORE = r"(?<![\w-])[\w-]{0,40}"
-# Not `token` alone: a parser's "unexpected token: 'x'" holds no secret.
-_SECRET = rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|[_-]token|passw(?:or)?d|passphrase|pwd)"
-_CREDENTIAL = (
-    rf"{_BEFORE}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd"
-    r"|credentials|signature)"
+_BEFORE = r"(?<![\w-])[\w-]{0,40}?"
+_KEY = (
+    r"(?:access|account|admin|apim?|auth|client|encryption|license|master|private|secret|security"
+    r"|service|shared|signing|subscription)[ _-]?key"
 )
+_PHRASE = r"secret|passw(?:or)?d|passphrase|pwd"
+# Not `token` alone: a parser's "unexpected token: 'x'" holds no secret.
+_SECRET = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|[_-]token|cookie|authorization|x-auth)"
+_CREDENTIAL = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|token|credentials?|signature)"
+# Quotes, also those of JSON in a string of JSON.
+_QUOTE = r"\\{0,4}['\"]"
+_SCHEME = r"(?:[A-Za-z][\w-]{1,30}\s{1,3})?"
 
 
 _LOGGERS = (
@@ -252,20 +257,55 @@ def redact_likely_secrets(text: str) -> str:
 def redact_credentials(text: str) -> str:
     """Return a text of any length without anything in the form of a credential."""
     folded = text.casefold()
-    if not any(word in folded for word in _WORDS):
+    if not any(word in folded for word in _WORDS) and not _beginnings().search(text):
         return text
     for pattern, replacement in _credentials():
         text = pattern.sub(replacement, text)
     return text
 
 
-# Each pattern of `_credentials` needs one of these. Most texts have none of them.
+@functools.cache
+def _beginnings() -> re.Pattern[str]:
+    """Return a pattern of what each key without one of `_WORDS` has."""
+    return re.compile(rf"[A-Za-z0-9]{{15}}|AQ\.|hvs\.|SG\.|\d:|(?:{'|'.join(_PREFIXES)})[-_]")
+
+
+# Each pattern of `_credentials` needs one of these or of `_beginnings`. Most texts have none.
 _WORDS = (
     *("key", "secret", "token", "pass", "pwd", "credential", "signature", "sig=", "auth"),
-    *("cookie", "bearer", "basic", "://", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
-    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "akia", "aiza", "ya29", "glpat", "github_pat"),
-    *("xox", "eyj"),
+    *("cookie", "bearer", "basic", "://", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xox", "eyj"),
+    *("ya29", "glpat"),
 )
+
+_PREFIXES = (
+    *("api_org", "bedrock-api-key", "csk", "dckr_pat", "dop_v1", "esecret", "figd", "fw", "gsk"),
+    *("GOCSPX", "github_pat", "hf", "jina", "lin_api", "lsv2_pt", "lsv2_sk", "npm", "ntn", "nvapi"),
+    *("PMAK", "pplx", "pypi", "r8", "shpat", "shpca", "shppa", "shpss", "tgp_v1", "tvly", "whsec"),
+    *("xai", "xapp", "gh[pousr]", "gl[a-z]{2,5}"),
+)
+"""Beginnings of keys before `-` or `_`."""
+_FORMS = (
+    r"(?:sk|pk|rk)[-_][\w-]{16,}",
+    rf"(?:{'|'.join(_PREFIXES)})[-_](?=[\w-]*(?:\d|[a-z][A-Z]|[A-Z]{{2}}))[\w-]{{16,}}",
+    r"xox[a-z]-[\w-]{10,}",
+    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+    r"ABSK[\w+/=]{20,}",
+    r"AIza[\w-]{20,}",
+    r"AQ\.[\w-]{20,}",
+    r"ya29\.[\w-]+",
+    r"dapi[0-9a-f]{32}",
+    r"hvs\.[\w-]{20,}",
+    r"SG\.[\w-]{16,}\.[\w-]{16,}",
+    r"eyJ[\w-]{10,}\.[\w.-]+",
+    # Telegram's and GLM's: two parts without a mark.
+    r"\d{8,10}:[\w-]{35}\b",
+    r"[0-9a-f]{32}\.[A-Za-z0-9]{16}\b",
+)
+_IDS = (
+    r"(?:asst|batch|call|chatcmpl|cmpl|ctc|evt|fc|file|fp|gen|item|msg|ray|req|request|resp|rs|run"
+    r"|session|span|srvtoolu|step|thread|toolu|trace|vs)"
+)
+"""Beginnings of ids, which are no secrets. What else has their form may be a key."""
 
 
 @functools.cache
@@ -281,6 +321,7 @@ def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]
         ),
         (re.compile(r"(?<=://)[^/\s@'\"]+@"), "…@"),
         (re.compile(r"(?<=[?&])((?:key|sig|auth)=)[^&\s'\"]+", re.IGNORECASE), r"\1…"),
+        # By the name before them: in quotes, and then without.
         (
             re.compile(
                 rf"((?:{_CREDENTIAL}=|{_SECRET}\s{{0,9}}[:=]\s{{0,9}}))(?:'[^']*'|\"[^\"]*\")",
@@ -289,12 +330,31 @@ def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]
             r"\1…",
         ),
         (re.compile(rf"({_CREDENTIAL}=)['\"]?[^&\s'\",;)…]+", re.IGNORECASE), r"\1…"),
-        (re.compile(rf"({_CREDENTIAL}['\"]\s*:\s*)['\"][^'\"]*['\"]", re.IGNORECASE), r"\1…"),
-        (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
         (
             re.compile(
-                r"(\bauthorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?(?:(?:Bearer|Basic|Token)\s+)?)"
-                r"[\w.~+/=-]{8,}",
+                rf"((?:{_CREDENTIAL}|{_SECRET}){_QUOTE}\s*:\s*){_QUOTE}[^'\"]*['\"]", re.IGNORECASE
+            ),
+            r"\1…",
+        ),
+        (re.compile(r"(\b(?:x-api-key|cookie)['\"]?\s*[:=]\s*)[^\s,]+", re.IGNORECASE), r"\1…"),
+        # Header tuples of clients: ('api-key', 'x').
+        (
+            re.compile(rf"({_SECRET}{_QUOTE},\s{{0,3}}b?){_QUOTE}[^'\"]*['\"]", re.IGNORECASE),
+            r"\1…",
+        ),
+        (
+            re.compile(
+                r"(\b(?:proxy-)?authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?" + _SCHEME + r")"
+                r"[\w.~+/=:-]{8,}",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
+        # Not "password: required".
+        (
+            re.compile(
+                rf"({_SECRET}\s{{0,9}}[:=]\s{{0,9}}{_SCHEME})"
+                r"(?=[^\s,;&'\"]*\d|[^\s,;&'\"]{20})[^\s,;&'\")}\]…]{8,}",
                 re.IGNORECASE,
             ),
             r"\1…",
@@ -306,13 +366,33 @@ def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]
             ),
             r"\1…",
         ),
-        # Keys that are known by their form.
-        (re.compile(r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bAKIA\w{16}\b"), "…"),
+        *_by_form(),
+    )
+
+
+def _by_form() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns of keys by their own form, and of random words where one is spoken of."""
+    return (
+        # By their form.
+        (re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})"), "…"),
         (
-            re.compile(r"\bAIza[\w-]{20,}|\bya29\.[\w-]+|\bglpat-[\w-]{16,}|\bgithub_pat_\w{20,}"),
+            re.compile(
+                rf"(?<![\w./+-])(?!{_IDS}[-_])[A-Za-z][A-Za-z0-9]{{1,11}}"
+                r"(?:[-_][A-Za-z0-9]{1,8}){0,2}[-_]"
+                r"(?=[A-Za-z]*\d)(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24,}[\w-]*"
+            ),
             "…",
         ),
-        (re.compile(r"\bxox[abpr]-[\w-]{10,}|\beyJ[\w-]{10,}\.[\w.-]+"), "…"),
+        # A long random word a little behind such a name: "Incorrect API key provided: …".
+        (
+            re.compile(
+                rf"((?:{_KEY}|{_PHRASE}|token|credential|bearer)s?\b[^\n]{{0,40}}?)"
+                r"(?<![\w/.+=-])(?=[A-Za-z_-]*\d)(?=[0-9_-]*[A-Za-z])"
+                r"(?=[\w-]*?[A-Za-z0-9]{16})[\w+/-]{16,}=*",
+                re.IGNORECASE,
+            ),
+            r"\1…",
+        ),
     )
 
 
