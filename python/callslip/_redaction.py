@@ -374,10 +374,10 @@ def _by_form() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the patterns of keys by their own form, and of random words where one is spoken of."""
     return (
         # By their form.
-        (re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})"), "…"),
+        (re.compile(r"(?<![A-Za-z0-9])" + rf"(?:{'|'.join(_FORMS)})"), "…"),
         (
             re.compile(
-                rf"(?<![\w./+-])(?!{_IDS}[-_])[A-Za-z][A-Za-z0-9]{{1,11}}"
+                r"(?<![\w./+-])" + rf"(?!{_IDS}[-_])[A-Za-z][A-Za-z0-9]{{1,11}}"
                 r"(?:[-_][A-Za-z0-9]{1,8}){0,2}[-_]"
                 r"(?=[A-Za-z]*\d)(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24,}[\w-]*"
             ),

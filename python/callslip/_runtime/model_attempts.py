@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from callslip._failure import one_line
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip.errors import CallslipError, ModelError
+from callslip.models._attempt import report_reply
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
@@ -27,12 +28,28 @@ class ModelAttempts:
         self._session = session
         self._turn = turn
         self._reservation: Reservation | None = None
+        self._skipped: set[tuple[str, str]] = set()
         self._begin()
 
     def _begin(self) -> None:
         self._attempts = self._session.model.attempts()
         self.attempt = next(self._attempts)
+        self._log_skipped()
         self.reply = StreamedReply(self._session, self._turn, self.attempt)
+
+    def _log_skipped(self) -> None:
+        """Record the models that were not asked."""
+        session = self._session
+        for name, words in self.attempt.skipped:
+            if (name, words) not in self._skipped:
+                self._skipped.add((name, words))
+                session.publish_events(
+                    session.core.attempt_failed(name, words, 0.0, None, session.now())
+                )
+
+    def succeed(self) -> None:
+        """Record that the attempt has led to a reply."""
+        report_reply(self._attempts)
 
     def restart(self) -> None:
         """Begin again with the first attempt: the messages have changed."""
@@ -85,6 +102,8 @@ class ModelAttempts:
                 failed.call.name, one_line(words), wait, usage, session.now()
             )
         )
+        if failure is None:
+            self._log_skipped()
         self.reply = StreamedReply(session, self._turn, self.attempt)
         return failure
 

@@ -80,7 +80,9 @@ async def ask(session: RunSession, turn: int, requester: Requester) -> Sequence[
             try:
                 if attempts is None:
                     return await _request(session, turn, requester)
-                return await _attempt(attempts, requester)
+                commands = await _attempt(attempts, requester)
+                attempts.succeed()
+                return commands  # noqa: TRY300
             except BaseException as error:
                 if not requester.is_failure(error):
                     raise

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from callslip.models._prices import Prices
     from callslip.models._rates import Rates
 
-__all__ = ["Attempt", "Attempts", "HasAttempts"]
+__all__ = ["Attempt", "Attempts", "HasAttempts", "report_reply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Attempt:
         gate: The gate to hold from the request to the end of the reply; `None` for no gate.
         rates: The rates to keep to; `None` for no rates.
         prices: The prices of the tokens; `None` if the client's own report stands.
+        skipped: The names of models that were not asked, each with the reason.
     """
 
     call: ModelCall
@@ -39,11 +40,18 @@ class Attempt:
     gate: Gate | None = None
     rates: Rates | None = None
     prices: Prices | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
 Attempts: TypeAlias = Generator[Attempt, None, None]
 """The attempts at one reply. The exception of an attempt that failed is thrown in: it comes out
-again if there is no further attempt. After a reply the generator is closed."""
+again if there is no further attempt. After a reply `report_reply` ends the generator; one that is
+closed was given up."""
+
+
+def report_reply(attempts: Attempts) -> None:
+    """Tell the attempts that the last one has led to a reply."""
+    next(attempts, None)
 
 
 class HasAttempts(ABC):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from callslip import _lazy
 from callslip._threads import pool
 from callslip.errors import ModelError
+from callslip.models._attempt import Attempt, report_reply
 from callslip.models._no_reply import empty_reply
 from callslip.models._reply import (
     AsyncReplyStream,
@@ -23,7 +24,7 @@ from callslip.models._reply import (
 from callslip.models._token_counts import read_usage
 
 if TYPE_CHECKING:
-    from callslip.models._attempt import Attempt, Attempts
+    from callslip.models._attempt import Attempts
     from callslip.models._call import ModelCall
 
 __all__ = [
@@ -206,6 +207,7 @@ class _Request:
             return AsyncReplyStream(self._relay_async(reply))
         if attempt.is_retried:
             check_text_came(reply.text, reply.finish_reason)
+        report_reply(self._attempts)
         usage = _Usage(attempt).add(reply.usage)
         return ModelReply(reply.text, reply.finish_reason, usage, reply.reasoning)
 
@@ -232,6 +234,7 @@ class _Request:
                 time.sleep(self._next(error))
                 reply = _wait_for(self.ask())
             else:
+                report_reply(self._attempts)
                 return
 
     async def _relay_async(self, stream: AsyncReplyStream) -> AsyncIterator[ModelChunk]:
@@ -257,6 +260,7 @@ class _Request:
                 await _lazy.asyncio.sleep(self._next(error))
                 reply = await self.ask_async()
             else:
+                report_reply(self._attempts)
                 return
 
 

@@ -11,7 +11,13 @@ from callslip._failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
 from callslip.models._failures import codes_of, is_context_full, is_refusal
 
-__all__ = ["is_for_another_model", "is_refused_request", "is_retriable", "status_of"]
+__all__ = [
+    "is_for_another_model",
+    "is_of_request",
+    "is_refused_request",
+    "is_retriable",
+    "status_of",
+]
 
 _STATUSES = frozenset({408, 409, 424, 425, 429})
 """Those below 500."""
@@ -123,6 +129,14 @@ def is_for_another_model(error: BaseException) -> bool:
     if isinstance(error, CallslipError):
         return isinstance(error, ModelError)
     return not isinstance(error, _OWN_FAULTS) or is_retriable(error)
+
+
+def is_of_request(error: BaseException) -> bool:
+    """Whether a failure says that the service works, and is the fault of this request alone."""
+    if isinstance(error, ContextFull) or is_context_full(error):
+        return True
+    is_refused = isinstance(error, ModelRefused) or is_refusal(error)
+    return is_refused or is_refused_request(error) or not is_for_another_model(error)
 
 
 def is_refused_request(error: BaseException) -> bool:

@@ -144,6 +144,7 @@ def test_another_model_takes_over_after_any_failure(servers, wire, stream):
     model = Fallback(
         Retrying(model_of(first, wire, stream=stream), backoff=0.001, tries=2),
         model_of(second, ("anthropic", wire[1]), stream=stream),
+        rest=0,
     )
     first.asked.clear(), second.asked.clear()
     pairs = list(itertools.product(["429", "broken", "empty"], ["500", *FINAL]))
