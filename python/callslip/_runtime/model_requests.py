@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from callslip._failure import message_of, one_line
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import CallslipError, ModelError, UsageError
-from callslip.models._failures import is_context_full
+from callslip.models._failures import is_context_full, server_words
 from callslip.models._retry_rules import is_refused_request
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class ModelRequests:
     def failure_words(error: BaseException) -> str:
         """Return the type and the message of an exception, without likely secrets."""
         error = _original(error)
-        text = redact_likely_secrets(message_of(error))
+        text = redact_likely_secrets(server_words(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
     def _choose_messages(self, messages: Messages) -> Messages:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from callslip._backoff import safe_field
 from callslip._failure import message_of
 from callslip.models._fields import field
+from callslip.models._finish_reasons import quote_body
 
-__all__ = ["causes_of", "codes_of", "is_context_full", "is_refusal"]
+__all__ = ["causes_of", "codes_of", "is_context_full", "is_refusal", "server_words"]
+
+_WORDS = ("message", "msg", "detail", "error", "error_message", "error_msg", "title")
+"""The fields in which servers put their words."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ _FULL = _Meaning(
         "context size has been exceeded",
         "`inputs` must have less than",
         "longer than the maximum model length",
+        "too long to fit into the model",
         "maximum prompt length",
     ),
     # Other fields of a request have lengths of their own, and Bedrock counts tokens a minute.
@@ -117,7 +123,36 @@ def _says(meaning: _Meaning, error: BaseException) -> bool:
         return True
     if not meaning.codes.isdisjoint(codes_of(error)):
         return True
-    return _is_said(meaning, message_of(error))
+    return _is_said(meaning, server_words(error))
+
+
+def server_words(error: BaseException) -> str:
+    """Return the message of a client's exception, with the server's own words if it lacks them.
+
+    Clients look for them in one place, `error.message`, and some servers put them elsewhere.
+    """
+    said = message_of(error)
+    body = safe_field(error, "body")
+    try:
+        words = _words_in(body) if body is not None else None
+    except Exception:  # noqa: BLE001  # the exception's own fields are at fault
+        words = None
+    if not words or words in said:
+        return said
+    return f"{said}: {words}" if said else words
+
+
+def _words_in(body: object) -> str | None:
+    """Return the words of the body of an error; all of it if they are in no known place."""
+    if isinstance(body, str):
+        return body
+    inner = field(body, "error")
+    for place in (inner, body):
+        told = (field(place, name) for name in _WORDS)
+        words = next((one for one in told if isinstance(one, str) and one), None)
+        if words is not None:
+            return words
+    return quote_body(body) if isinstance(body, Mapping) and body else None
 
 
 def codes_of(error: BaseException) -> set[str]:

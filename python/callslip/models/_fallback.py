@@ -59,9 +59,8 @@ class Fallback(Wrapper):
         failure: Exception | None = None
         resting: list[tuple[ModelCall, Rest]] = []
         for call, rest, is_probe in self._asked(resting):
-            told = tuple(
-                (one.leaves()[0].name, why.words) for one, why in resting if one is not call
-            )
+            skipped = [(one, why) for one, why in resting if one is not call]
+            told = tuple((one.leaves()[0].name, why.words) for one, why in skipped)
             attempt = replace(attempt, skipped=told)
             try:
                 yield from self._counted(call.attempts(attempt), rest, is_probe=is_probe)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from callslip._backoff import headers_of, raised_from, safe_field
 from callslip._failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
-from callslip.models._failures import codes_of, is_context_full, is_refusal
+from callslip.models._failures import codes_of, is_context_full, is_refusal, server_words
 
 __all__ = [
     "is_for_another_model",
@@ -42,6 +42,15 @@ _WORDS = (
     "unavailable",
 )
 """Parts of codes, in small letters without anything between their words."""
+_SAID = (
+    "overloaded",
+    "rate limit",
+    "retry later",
+    "temporarily unavailable",
+    "too many requests",
+    "try again later",
+)
+"""Words of a server that sends no code with them."""
 _FINAL = ("invalid", "unsupported", "unknown")
 """Beginnings of codes of which no other part counts: `invalid_timeout`."""
 _NUMBERS = frozenset({"1234", "1302", "1303", "1305", "1312"})
@@ -164,6 +173,9 @@ def _decide(error: BaseException, codes: set[str]) -> bool | None:
     if said_status is not None:
         return said_status in _STATUSES or said_status >= 500
     if codes & _NUMBERS or any(_passes(code) for code in codes):
+        return True
+    has_server = isinstance(error, ModelError) or safe_field(error, "body") is not None
+    if has_server and not codes and any(one in server_words(error).lower() for one in _SAID):
         return True
     if isinstance(error, ModelError):
         return error._is_transient

@@ -378,7 +378,8 @@ def test_openai_request(server: Server) -> None:
     with client_of(server, "openai") as client:
         plain = {"stream": True, "stream_options": {"include_usage": True}}
         assert sent(server, as_model(client, model="m")) == plain
-        assert server.bodies[0]["messages"] == ASK
+        joined = {"role": "user", "content": "one\n\ntwo"}
+        assert server.bodies[0]["messages"] == [*ASK[:3], joined]
         offered = {"stop": ("</output>",), "seed": 7, "max_tokens": 99, "grammar": "root ::= [a]"}
         received = {"stop": ["</output>"], "seed": 7, "max_tokens": 99}
         assert sent(server, as_model(client, model="m"), **offered) == plain | received
