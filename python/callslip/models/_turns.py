@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from callslip.models._reply import Message, Messages
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from callslip.models._reply import Message
 
 __all__ = ["alternating", "split_system"]
 
@@ -10,7 +13,7 @@ _OPENING = "Hello."
 """The user's message before one of the model that begins a conversation."""
 
 
-def alternating(messages: Messages) -> list[Message]:
+def alternating(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """Return messages of which the roles alternate: the system's first, then the user's.
 
     Neighbours of one role are joined, and empty messages left out. Chat templates refuse others,
@@ -18,11 +21,11 @@ def alternating(messages: Messages) -> list[Message]:
     """
     system, turns = split_system(messages)
     if not turns:
-        return list(messages)
+        return [dict(message) for message in messages]
     return [{"role": "system", "content": system}, *turns] if system else turns
 
 
-def split_system(messages: Messages) -> tuple[str, list[Message]]:
+def split_system(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Message]]:
     """Return the system text, and the other messages: alternating, and none of them empty.
 
     Images and files of messages that are joined follow each other in `"parts"`.

@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
                 choice = {"index": 0, "delta": delta, "finish_reason": end}
                 chunk = {"id": "1", "object": "chat.completion.chunk", "choices": [choice]}
                 text += f"data: {json.dumps(chunk)}\n\n"
-        elif "ollama" in (self.server.row["wire"],) and body.get("stream"):
+        elif self.server.row["wire"] == "ollama" and body.get("stream"):
             kind = "application/x-ndjson"
         sent = text.encode()
         self.send_response(row.get("status", 200))
@@ -89,6 +89,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(sent)))
+        # No client keeps a socket that nobody closes.
+        self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(sent)
 
