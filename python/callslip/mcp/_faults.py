@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from callslip import _lazy
@@ -10,10 +11,33 @@ from callslip.tools import Fail
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-__all__ = ["ServerFailure", "SessionLost", "describe_fault", "first_cause", "location"]
+__all__ = [
+    "SILENT",
+    "Refusal",
+    "ServerFailure",
+    "SessionLost",
+    "describe_fault",
+    "first_cause",
+    "location",
+]
+
+SILENT = "it failed without saying why."
+"""What is said of an error without a message."""
 
 
-class ServerFailure(Fail):
+class Refusal(Fail):
+    """A call that a server over HTTP refused.
+
+    Attributes:
+        headers: The headers of its response, which may ask to wait.
+    """
+
+    def __init__(self, message: str, headers: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.headers = headers
+
+
+class ServerFailure(Refusal):
     """A failed call, with the server's own message."""
 
 

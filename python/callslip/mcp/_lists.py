@@ -24,7 +24,7 @@ _LONGEST_PAUSE = 300.0
 
 
 async def read_pages(read: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-    """Read all pages of a list.
+    """Read all pages of a list. It ends, with a warning, where a cursor comes again.
 
     Args:
         read: Reads the page at a `cursor`.
@@ -34,13 +34,21 @@ async def read_pages(read: Callable[..., Awaitable[Any]], what: str) -> list[Any
         ToolError: The list has no end.
     """
     pages: list[Any] = []
+    seen: set[str] = set()
     cursor: str | None = None
     for _ in range(_PAGES):
         page = await read(cursor=cursor)
-        pages.append(page)
         cursor = page.next_cursor
+        if cursor in seen:
+            mcp_logger().warning(
+                "a server sent a cursor of the list of its %s again: the list ends there", what
+            )
+            # A server that ignores cursors sends one page again and again.
+            return pages if page in pages else [*pages, page]
+        pages.append(page)
         if cursor is None:
             return pages
+        seen.add(cursor)
     raise ToolError(f"the list of its {what} has no end: read {_PAGES} pages of it")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from callslip._core import ToolSet
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._server_tool import ResourceTool, ServerTool
+from callslip.mcp._stderr import mcp_logger
 from callslip.tools import NeedsApproval
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def offered_tools(
         has_resources: Whether the server has resources.
 
     Raises:
-        ToolError: A tool cannot be offered.
+        ToolError: Two tools have one name, or one that `include` names cannot be offered.
         UsageError: An option names a tool that the server does not have.
     """
     names = [tool.name for tool in tools]
@@ -79,21 +80,38 @@ def offered_tools(
         )
         for name in for_resources
     ]
-    _check_tools(server, offered)
-    return list(offered)
+    sound = [tool for tool in offered if _is_sound(server, tool, wanted or ())]
+    _check_names(server, sound)
+    return list(sound)
 
 
-def _check_tools(server: MCPServer, offered: Sequence[ServerTool | ResourceTool]) -> None:
+def _is_sound(server: MCPServer, tool: ServerTool | ResourceTool, wanted: Collection[str]) -> bool:
+    """Whether an agent can have a tool; the log says which it cannot have.
+
+    Raises:
+        ToolError: It cannot, and is included by its whole name.
+    """
+    try:
+        ToolSet([tool._spec()])
+    except ToolError as error:
+        name = tool.own_name
+        if name in wanted:
+            raise ToolError(
+                f"a tool of the MCP server '{server.name}' can't be offered: {error}: leave "
+                f"{name!r} out of include"
+            ) from None
+        redact = server._transport.secrets.redact
+        mcp_logger().warning(
+            "%s: left out the tool '%s': %s", server.name, redact(name), redact(str(error))
+        )
+        return False
+    return True
+
+
+def _check_names(server: MCPServer, offered: Sequence[ServerTool | ResourceTool]) -> None:
     seen: set[str] = set()
     for tool in offered:
         name = tool.own_name
-        try:
-            ToolSet([tool._spec()])
-        except ToolError as error:
-            raise ToolError(
-                f"a tool of the MCP server '{server.name}' can't be offered: {error}: leave it out "
-                f"with exclude=[{name!r}]"
-            ) from None
         if name in seen and isinstance(tool, ResourceTool):
             raise ToolError(
                 f"the MCP server '{server.name}' has a tool '{name}' of its own: leave it out with "

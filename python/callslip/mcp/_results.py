@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from callslip._redaction import Secrets
+from callslip.mcp._faults import SILENT
 from callslip.parts import File, received
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def result_of(result: CallToolResult) -> Any:
 
 def error_of(result: CallToolResult) -> str:
     """Return the message of a failed call."""
-    return _text(result).strip() or "it failed without saying why."
+    return _text(result).strip() or SILENT
 
 
 def block_content(block: ContentBlock) -> str | File:

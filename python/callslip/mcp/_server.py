@@ -415,7 +415,7 @@ class MCPServer(ToolSource):
 
         result = await self._link.request(send)
         if result.is_error:
-            raise ServerFailure(self._transport.secrets.redact(error_of(result)))
+            raise ServerFailure(self._transport.secrets.redact(error_of(result)), {})
         return redacted(result_of(result), self._transport.secrets)
 
     async def _ask(self, send: Callable[[Client], Awaitable[T]]) -> T:

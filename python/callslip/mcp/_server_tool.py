@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from callslip._failure import log_failure, message_of
+from callslip._failure import message_of
 from callslip._redaction import redact_likely_secrets
 from callslip.mcp._faults import ServerFailure
 from callslip.tools import Context, Effect, NeedsApproval, Outcome
@@ -24,11 +24,16 @@ class _RequestTool(SchemaTool):
 
     def _outcome_of_error(self, error: Exception) -> Outcome:
         """Return the outcome of a failed call, with the whole message of the server."""
-        if not isinstance(error, ServerFailure):
-            return super()._outcome_of_error(error)
-        log_failure(self.name, error)
+        outcome = super()._outcome_of_error(error)
+        if not isinstance(error, ServerFailure) or not isinstance(outcome, Outcome.Error):
+            return outcome
         message = redact_likely_secrets(message_of(error))
-        return Outcome.Error(f"Error calling tool '{self.name}': {message}")
+        return Outcome.Error(
+            f"Error calling tool '{self.name}': {message}",
+            transient=outcome.transient,
+            again=outcome.again,
+            wait=outcome.wait,
+        )
 
 
 class ServerTool(_RequestTool):

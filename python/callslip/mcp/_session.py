@@ -15,14 +15,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip import _lazy
 from callslip._core import __version__
+from callslip._failure import TRANSIENT_STATUSES
 from callslip.errors import ToolError
 from callslip.mcp._clock import Clock
-from callslip.mcp._faults import ServerFailure, SessionLost, describe_fault, first_cause
+from callslip.mcp._faults import (
+    SILENT,
+    Refusal,
+    ServerFailure,
+    SessionLost,
+    describe_fault,
+    first_cause,
+)
+from callslip.mcp._incoming import is_lost, is_unreadable
 from callslip.mcp._lists import listen_for_tools, read_tools, request_log_level
 from callslip.mcp._notices import LogLevel
 from callslip.mcp._stderr import mcp_logger
 from callslip.mcp._tool_list import ToolList
-from callslip.mcp._transports import Delivery, Transport, delivery, is_unreadable
+from callslip.mcp._transports import Delivery, Transport, delivery
 from callslip.tools import Fail
 
 if TYPE_CHECKING:
@@ -302,12 +311,17 @@ class McpSession:
             # The server has not executed anything.
             self.retire()
             return SessionLost(f"the MCP server '{name}' does not know the session", is_safe=True)
+        refusal: Refusal | None = None
         if sent.refusal and error.message == _REFUSED:
-            return Fail(f"the MCP server '{name}' refused the call: {sent.refusal}")
+            words = f"the MCP server '{name}' refused the call: {sent.refusal}"
+            refusal = Refusal(words, sent.headers)
+        elif not (is_unreadable(error) or is_lost(error)):
+            refusal = ServerFailure(self._redact(error.message) or SILENT, sent.headers)
+        if refusal is not None:
+            refusal.is_transient = sent.status in TRANSIENT_STATUSES
+            return refusal
         if is_unreadable(error):
             return Fail(f"the MCP server '{name}' broke the protocol: {_UNREADABLE}")
-        if error.code != _lazy.mcp_types.CONNECTION_CLOSED:
-            return ServerFailure(self._redact(error.message))
         self.retire()
         why = await self._reason()
         return SessionLost(

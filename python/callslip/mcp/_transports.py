@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from pathlib import PurePath
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from callslip import _lazy
 from callslip._options import check_dict_of_texts, check_text, check_type
 from callslip._redaction import Secrets
 from callslip.errors import ToolError, UsageError
+from callslip.mcp._incoming import MessageListener, ObservedStream
 from callslip.mcp._secrets import public_url, server_secrets
 from callslip.mcp._stderr import ServerStderr
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
-    from contextvars import Context as ContextVariables
 
     import httpx2
-    from mcp import MCPError
-    from mcp.shared.message import SessionMessage
 
 __all__ = [
     "Delivery",
     "HttpTransport",
-    "MessageListener",
     "StdioTransport",
     "Streams",
     "Transport",
     "delivery",
-    "is_unreadable",
 ]
 
 Streams: TypeAlias = "tuple[Any, Any]"
 """The streams for the SDK: one to read messages from, and one to write them to."""
 
-_UNREADABLE = "Failed to parse "
-"""The beginning of the SDK's message for an unreadable answer, over HTTP."""
+_SDK_ERRORS = ("SSE stream ", "Failed to parse JSON response: ", "Failed to parse SSE message: ")
+"""Beginnings of the messages of errors that the SDK makes of answers over HTTP."""
 
 _POLL = 0.005
 _LARGEST_EVENT = 1 << 28
 """Bytes of one message. The SDK's own bound of 1 MB is less than a photograph."""
-
-
-def is_unreadable(error: MCPError) -> bool:
-    """Whether the answer was unreadable. The SDK's message may quote it."""
-    return error.code == _lazy.mcp_types.PARSE_ERROR and error.message.startswith(_UNREADABLE)
 
 
 class Delivery:
@@ -59,15 +49,19 @@ class Delivery:
 
     Attributes:
         was_sent: Whether sending of any message has begun.
-        refusal: The status of the last message as text, if it was refused.
+        refusal: The status of a message as text, if one was refused.
+        status: The status of the last message; 0 before there is one.
+        headers: The headers of its response, with names in small letters.
         is_forgotten: Whether it was refused because the server no longer knows the session.
     """
 
-    __slots__ = ("is_forgotten", "refusal", "was_sent")
+    __slots__ = ("headers", "is_forgotten", "refusal", "status", "was_sent")
 
     def __init__(self) -> None:
         self.was_sent = False
         self.refusal = ""
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
         self.is_forgotten = False
 
     async def trace(self, event: str, _: object) -> None:
@@ -78,22 +72,6 @@ class Delivery:
 
 delivery: ContextVar[Delivery | None] = ContextVar("callslip_mcp_delivery", default=None)
 """The delivery of the current call. The SDK sends each message in its sender's context."""
-
-
-class MessageListener(Protocol):
-    """Receives notices about the messages of a server."""
-
-    def on_unreadable(self) -> None:
-        """Called for a message that cannot be read."""
-
-    def on_tool_page(self, page: dict[str, Any]) -> None:
-        """Called for a page of the server's tools. Removes invalid tools from it.
-
-        The SDK would reject the whole page.
-        """
-
-    def on_end(self) -> None:
-        """Called when no more messages will come."""
 
 
 class Transport(Protocol):
@@ -151,7 +129,12 @@ class StdioTransport:
         """Start the server."""
         cwd = None if self._cwd is None else os.fspath(self._cwd)
         parameters = _lazy.mcp.StdioServerParameters(
-            command=self._command, args=self._args, env=self._env, cwd=cwd
+            command=self._command,
+            args=self._args,
+            env=self._env,
+            cwd=cwd,
+            # After one byte that is no text, the SDK would read nothing more.
+            encoding_error_handler="replace",
         )
         errors = self._errors = ServerStderr(self.name, self.secrets)
         async with AsyncExitStack() as stack:
@@ -160,7 +143,7 @@ class StdioTransport:
                 reading, writing = await stack.enter_async_context(process)
             finally:
                 errors.start()
-            yield _ObservedStream(reading, listener), writing
+            yield ObservedStream(reading, listener), writing
 
     async def last_output(self) -> str:
         """Return the last lines of its standard error, once all of them are read."""
@@ -272,7 +255,7 @@ class HttpTransport:
                 self._url, http_client=client, max_sse_event_size=_LARGEST_EVENT
             )
             reading, writing = await stack.enter_async_context(streams)
-            yield _ObservedStream(reading, listener), writing
+            yield ObservedStream(reading, listener, _SDK_ERRORS), writing
 
     async def _trace_request(self, request: httpx2.Request) -> None:
         if (credentials := request.headers.get("authorization")) is not None:
@@ -291,7 +274,10 @@ class HttpTransport:
         is_refused = response.status_code >= 400
         status = f"HTTP status {response.status_code} {response.reason_phrase}"
         self._refused = status if is_refused else ""
-        if is_refused and (sent := delivery.get()) is not None:
+        if (sent := delivery.get()) is None:
+            return
+        sent.status, sent.headers = response.status_code, dict(response.headers)
+        if is_refused:
             sent.refusal = status
             # By the specification, this means an unknown session, whatever the body contains.
             has_session = "mcp-session-id" in response.request.headers
@@ -305,76 +291,3 @@ class HttpTransport:
         """Close the client, whose connections belong to the private loop."""
         if self._client is not None:
             await self._client.aclose()
-
-
-def _error_response(fault: ValueError) -> SessionMessage | None:
-    """Return an error response for the request of an unreadable answer, if its id is readable.
-
-    Over stdio the SDK drops such an answer, and the call would wait for its whole time.
-    """
-    if not isinstance(fault, _lazy.pydantic.ValidationError):
-        return None
-    for part in fault.errors(include_url=False, include_context=False):
-        message = part["input"]
-        if part["type"] == "json_invalid":
-            # Python reads JSON that pydantic does not, such as half of a surrogate pair.
-            try:
-                message = json.loads(message)
-            except (ValueError, RecursionError):
-                return None
-        if isinstance(message, dict) and ("result" in message or "error" in message):
-            number = message.get("id")
-            if isinstance(number, int | str) and not isinstance(number, bool):
-                error = _lazy.mcp_types.ErrorData(
-                    code=_lazy.mcp_types.PARSE_ERROR, message=f"{_UNREADABLE}an answer"
-                )
-                return _lazy.mcp_message.SessionMessage(
-                    _lazy.mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
-                )
-    return None
-
-
-class _ObservedStream:
-    """A stream of messages that notifies a listener, also of its end.
-
-    The SDK itself only fails the requests that wait for an answer.
-    """
-
-    def __init__(self, stream: Any, listener: MessageListener) -> None:
-        self._stream = stream
-        self._listener = listener
-
-    @property
-    def last_context(self) -> ContextVariables | None:
-        """The context of the sender of the last message, if the stream knows it."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        return await self._stream.receive()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> _ObservedStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            item = await self._stream.__anext__()
-        except BaseException:
-            self._listener.on_end()
-            raise
-        if isinstance(item, ValueError):
-            self._listener.on_unreadable()
-            return _error_response(item) or item
-        page = getattr(getattr(item, "message", None), "result", None)
-        if isinstance(page, dict) and isinstance(page.get("tools"), list):
-            self._listener.on_tool_page(page)
-        return item
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._stream.__aexit__(*error)

@@ -289,13 +289,16 @@ def test_older_servers_are_spoken_to_over_http():
         assert result(server, "tool_0") == "tool_0"
 
 
-def test_a_tool_that_no_agent_could_call_is_named_with_its_server():
+def test_a_tool_that_no_agent_could_call_is_left_out_and_named_with_its_server(caplog):
+    said = '"tool 6" cannot be a tool\'s name: it must have 1 to 128 characters, none of them blank'
+    with stdio("handwritten") as server:
+        assert "tool 6" not in [one.name for one in server.as_tools()]
+    assert f"handwritten.py: left out the tool 'tool 6': {said}" in caplog.messages
     with pytest.raises(ToolError) as raised:
-        Agent(ScriptedModel([]), tools=stdio_process("handwritten"))
+        Agent(ScriptedModel([]), tools=stdio("handwritten", include=["tool_0", "tool 6"]))
     assert str(raised.value) == (
-        "a tool of the MCP server 'handwritten.py' can't be offered: \"tool 6\" cannot be a "
-        "tool's name: it must have 1 to 128 characters, none of them blank: leave it out with "
-        "exclude=['tool 6']"
+        f"a tool of the MCP server 'handwritten.py' can't be offered: {said}: leave 'tool 6' out "
+        "of include"
     )
 
 

@@ -42,7 +42,7 @@ def odd(answer, **options):
     [
         '"result": null',
         '"error": "it broke"',
-        '"result": {"content": [{"type": "text", "text": "\\ud800"}]}',
+        '"result": {"content": [{"type": "text", "text": "a\ttab"}]}',
     ],
 )
 def test_an_answer_that_can_not_be_read_fails_its_call_at_once(rest):

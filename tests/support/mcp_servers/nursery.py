@@ -28,7 +28,7 @@ from typing import Any
 SUPPORT = Path(__file__).parents[1]
 RELAY = Path(__file__).with_name("relay.py")
 SOCKET = "socket"
-SERVERS = ("agent", "everything", "guarded", "handwritten", "library")
+SERVERS = ("agent", "everything", "guarded", "handwritten", "library", "rude")
 # They import these when they run.
 LATER = ("uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto")
 
