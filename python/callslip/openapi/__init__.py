@@ -137,7 +137,7 @@ class OpenAPI(
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
             own: `"uploads.example.com"`, also with a port; over plain http only as
             `"http://uploads.example.com"`. The document's first server, or its replacement, is
-            always trusted.
+            always trusted; of a document that `from_url` fetches, only the host of its URL.
         headers: Headers of each request, for documents without a security scheme. Their values are
             secrets, as those of `auth`.
         timeout: Seconds until a call fails.
@@ -194,8 +194,11 @@ class OpenAPI(
         _warn_of_faults(self.document)
         servers, trusted = None, checked_texts("trusted_hosts", trusted_hosts)
         if any(name not in found for name in names):
-            servers = Servers(self.document, client, server, document.url, trusted)
+            servers = Servers(
+                self.document, client, server, document.url, trusted, named=document.named
+            )
             if auth or headers or client_has_secrets(client):
+                servers.check_secrets([name for name in names if name not in found])
                 _warn(self.document, servers.untrusted_warnings(names))
         self.document = _mark(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
@@ -264,7 +267,8 @@ class OpenAPI(
         """Fetch a JSON or YAML document; see `OpenAPI` for the options.
 
         A server without a host is the one that the document was fetched from. The document is
-        fetched at once, which blocks, and without the client.
+        fetched at once, which blocks, and without the client. Secrets go to the host of `url`, and
+        to others only with `trusted_hosts` or `server`.
 
         Args:
             url: The address of the document.
@@ -272,10 +276,11 @@ class OpenAPI(
 
         Raises:
             ToolError: The document cannot be fetched, or `OpenAPI` raised it.
-            UsageError: The URL cannot be fetched from, or `OpenAPI` raised it.
+            UsageError: The URL cannot be fetched from, none of the document's servers may receive
+                the secrets, or `OpenAPI` raised it.
         """
         content, found_at = fetch(url)
-        return cls(_DocumentText(content, found_at), **options)
+        return cls(_DocumentText(content, found_at, url), **options)
 
     @classmethod
     def from_app(
@@ -375,12 +380,13 @@ class OpenAPI(
 
 
 class _DocumentText(dict[str, Any]):
-    """A document as text, and its address."""
+    """A document as text, and its address: after redirects, and as the program has named it."""
 
-    def __init__(self, content: bytes, url: str | None = None) -> None:
+    def __init__(self, content: bytes, url: str | None = None, named: str | None = None) -> None:
         super().__init__()
         self.content = content
         self.url = url
+        self.named = named
 
 
 def _as_text(document: Mapping[str, Any]) -> _DocumentText:

@@ -132,9 +132,16 @@ class Client:
         """Whether the server of an operation may receive secrets.
 
         Raises:
-            Fail: It may not, and the client of the program would send its own.
+            Fail: It may not, and the client of the program would send its own; or nothing may be
+                sent there.
         """
-        if self.servers.is_trusted(self.servers.base(name)):
+        base = self.servers.base(name)
+        if self.servers.is_out_of_bounds(base):
+            raise Fail(
+                f"not sent: only the document names {self.servers.host(name)}, an address within "
+                "this network (trusted_hosts)"
+            )
+        if self.servers.is_trusted(base):
             return True
         if client_has_secrets(self._client):
             raise Fail(

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from callslip import _lazy
 from callslip._options import check_text
 from callslip.errors import ToolError, UsageError
+from callslip.openapi._server import is_link_local
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector, Request
 
 __all__ = ["fetch"]
 
 _SECONDS = 30.0
 _LARGEST = 64 << 20
+
+
+def _opener() -> OpenerDirector:
+    """Return what follows redirects, but not to where others can read or another network begins."""
+
+    class Redirects(_lazy.urllib_request.HTTPRedirectHandler):
+        def redirect_request(  # noqa: PLR0917  # the library calls it so
+            self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+        ) -> Request | None:
+            target = _lazy.urllib_parse.urlsplit(newurl)
+            is_downgrade = req.full_url.lower().startswith("https:") and target.scheme != "https"
+            if is_downgrade or is_link_local(target.hostname or ""):
+                raise ValueError(f"it redirects to {target.scheme}://{target.hostname}")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    return _lazy.urllib_request.build_opener(Redirects)
 
 
 def fetch(url: str) -> tuple[bytes, str]:
@@ -45,7 +67,7 @@ def fetch(url: str) -> tuple[bytes, str]:
         url, headers={"Accept": "application/json, application/yaml, */*;q=0.1"}
     )
     try:
-        with _lazy.urllib_request.urlopen(request, timeout=_SECONDS) as response:  # checked above
+        with _opener().open(request, timeout=_SECONDS) as response:  # checked above
             content: bytes = response.read(_LARGEST + 1)
             found_at: str = response.url
     except (OSError, _lazy.http_client.HTTPException, ValueError) as error:

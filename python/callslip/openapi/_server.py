@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
+import socket
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -12,7 +15,7 @@ from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App
 from callslip.openapi._redirects import is_same_host, port_of
 
-__all__ = ["Servers"]
+__all__ = ["Servers", "is_link_local"]
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -25,7 +28,8 @@ class Servers:
         client: Its `base_url`, if it has one, replaces an absolute server of the document. A server
             that is only a path belongs to that host.
         server: Replaces all other servers.
-        found_at: The URL that the document was fetched from, if any.
+        found_at: The URL that the document was fetched from, after redirects, if any.
+        named: The URL that the program has named to fetch it from, if any.
         trusted: Further hosts that may receive secrets.
 
     Raises:
@@ -40,6 +44,8 @@ class Servers:
         server: str | None,
         found_at: str | None,
         trusted: Sequence[str] = (),
+        *,
+        named: str | None = None,
     ) -> None:
         self._document = document
         self._is_app = isinstance(client, App)
@@ -53,6 +59,7 @@ class Servers:
             )
         self._server = server
         self._found_at = found_at
+        self._named = None if named is None else _split(named)
         self._trusted = [_Trusted(host) for host in trusted]
         # A missing server is reported now, and not at the first call.
         for name in document.names()[:1]:
@@ -72,20 +79,59 @@ class Servers:
             return None
 
     def is_trusted(self, base: str) -> bool:
-        """Whether this server may receive secrets: that of the whole document, and allowed ones."""
+        """Whether this server may receive secrets.
+
+        Those of `server`, of the client and of `trusted_hosts` may, and the one that a document was
+        fetched from. The first server of a document may if the program has the document itself.
+        """
         if self._server is not None or self._base_url:
             # The program has chosen it.
             return True
         url = _split(base)
         if url is None or url.hostname is None:
             return True
-        first = self._document.default_server()
-        if first and not _is_absolute(first):
-            first = self._found_at
-        own = _split(first or base)
+        own = self._named or _split(self._document.default_server() or base)
         if own is not None and is_same_host(own, url):
             return True
         return any(allowed.allows(url) for allowed in self._trusted)
+
+    def is_out_of_bounds(self, base: str) -> bool:
+        """Whether nothing is sent to this server: only a document names this link-local address.
+
+        Machines of clouds give their credentials to whoever asks such an address.
+        """
+        url = _split(base)
+        if self._server is not None or self._base_url or url is None or url.hostname is None:
+            return False
+        if not is_link_local(url.hostname):
+            return False
+        if self._named is not None and is_same_host(self._named, url):
+            return False
+        return not any(allowed.allows(url) for allowed in self._trusted)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """Check that some operation may receive secrets.
+
+        Raises:
+            UsageError: None may: the document leads to other hosts than the program.
+        """
+        if self._named is None:
+            return
+        hosts: dict[str, None] = {}
+        for name in names:
+            try:
+                base = self.base(name)
+            except (ToolError, UsageError):
+                continue
+            if self.is_trusted(base):
+                return
+            hosts[_shown(base)] = None
+        if hosts:
+            raise UsageError(
+                f"expected the servers of the document at {_shown(self._named.geturl())} to be "
+                f"there, because secrets are for that host: got {', '.join([*hosts][:5])}: pass "
+                f"trusted_hosts={[*hosts][:5]} if they may have the secrets, or server='…'"
+            )
 
     def host(self, name: str) -> str:
         """Return the host of an operation, as `trusted_hosts` has it."""
@@ -181,6 +227,22 @@ class _Trusted:
         if url.scheme != "https" and url.hostname not in _LOOPBACK:
             return False
         return own.port is None or own.port == port_of(url)
+
+
+def is_link_local(host: str) -> bool:
+    """Whether a host is an address of this network link alone, such as 169.254.169.254."""
+    # Clients map wide digits and dots to those of ASCII.
+    host = unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".")
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            # Clients read 2852039166, 0xa9fea9fe and 169.254.43518 as addresses too.
+            address = ipaddress.ip_address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_link_local
 
 
 def _split(url: str) -> SplitResult | None:
