@@ -14,11 +14,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
+from callslip._drawn import png_of
 from callslip._labels import core_schema, label_schema
 from callslip._options import check_new_file, check_text, shown
 from callslip.errors import UsageError
@@ -375,22 +375,6 @@ def file_of(value: object) -> File | None:
         return value
     png = png_of(value)
     return None if png is None else Image(png)
-
-
-def png_of(value: object) -> bytes | None:
-    """Return an image of PIL or a figure of matplotlib as PNG; `None` for any other value."""
-    if isinstance(value, type):
-        return None
-    draw: Any = getattr(value, "_repr_png_", None)
-    if callable(draw):
-        drawn = draw()
-        return drawn if isinstance(drawn, bytes) else None
-    save: Any = getattr(value, "savefig", None)
-    if callable(save):
-        written = BytesIO()
-        save(written, format="png")
-        return written.getvalue()
-    return None
 
 
 def _without_parameters(media_type: str) -> str:
