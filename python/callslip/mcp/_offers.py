@@ -80,7 +80,18 @@ def offered_tools(
         )
         for name in for_resources
     ]
-    sound = [tool for tool in offered if _is_sound(server, tool, wanted or ())]
+    return _sound(server, offered, wanted or ())
+
+
+def _sound(
+    server: MCPServer, offered: Sequence[ServerTool | ResourceTool], wanted: Collection[str]
+) -> list[Tool[..., Any]]:
+    """Return the tools that an agent can have.
+
+    Raises:
+        ToolError: Two of them have one name, or one that is wanted by its name cannot be had.
+    """
+    sound = [tool for tool in offered if _is_sound(server, tool, wanted)]
     _check_names(server, sound)
     return list(sound)
 

@@ -42,7 +42,7 @@ from callslip.openapi._options import (
     match_handlers,
     selected,
 )
-from callslip.openapi._server import Servers
+from callslip.openapi._server import Fetched, Servers
 from callslip.openapi._tool import OperationTool
 from callslip.openapi._traits import all_traits
 from callslip.tools import NeedsApproval, Tool, ToolSource
@@ -194,11 +194,8 @@ class OpenAPI(
         _warn_of_faults(self.document)
         servers, trusted = None, checked_texts("trusted_hosts", trusted_hosts)
         if any(name not in found for name in names):
-            servers = Servers(
-                self.document, client, server, document.url, trusted, named=document.named
-            )
+            servers = Servers(self.document, client, server, document.fetched, trusted)
             if auth or headers or client_has_secrets(client):
-                servers.check_secrets([name for name in names if name not in found])
                 _warn(self.document, servers.untrusted_warnings(names))
         self.document = _mark(self.document, whole, servers)
         self._handlers = {name: found[name] for name in names if name in found}
@@ -280,7 +277,7 @@ class OpenAPI(
                 the secrets, or `OpenAPI` raised it.
         """
         content, found_at = fetch(url)
-        return cls(_DocumentText(content, found_at, url), **options)
+        return cls(_DocumentText(content, Fetched(url, found_at)), **options)
 
     @classmethod
     def from_app(
@@ -380,13 +377,12 @@ class OpenAPI(
 
 
 class _DocumentText(dict[str, Any]):
-    """A document as text, and its address: after redirects, and as the program has named it."""
+    """A document as text, and where it was fetched."""
 
-    def __init__(self, content: bytes, url: str | None = None, named: str | None = None) -> None:
+    def __init__(self, content: bytes, fetched: Fetched | None = None) -> None:
         super().__init__()
         self.content = content
-        self.url = url
-        self.named = named
+        self.fetched = fetched
 
 
 def _as_text(document: Mapping[str, Any]) -> _DocumentText:

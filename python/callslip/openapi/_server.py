@@ -7,7 +7,8 @@ import re
 import socket
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from callslip._core import Document
@@ -15,9 +16,21 @@ from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App
 from callslip.openapi._redirects import is_same_host, port_of
 
-__all__ = ["Servers", "is_link_local"]
+__all__ = ["Fetched", "Servers", "is_link_local"]
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Fetched(NamedTuple):
+    """Where a document was fetched.
+
+    Attributes:
+        named: The URL that the program has named.
+        found_at: The URL after redirects.
+    """
+
+    named: str
+    found_at: str
 
 
 class Servers:
@@ -28,8 +41,7 @@ class Servers:
         client: Its `base_url`, if it has one, replaces an absolute server of the document. A server
             that is only a path belongs to that host.
         server: Replaces all other servers.
-        found_at: The URL that the document was fetched from, after redirects, if any.
-        named: The URL that the program has named to fetch it from, if any.
+        fetched: Where the document was fetched, if it was.
         trusted: Further hosts that may receive secrets.
 
     Raises:
@@ -42,10 +54,8 @@ class Servers:
         document: Document,
         client: Any,
         server: str | None,
-        found_at: str | None,
+        fetched: Fetched | None,
         trusted: Sequence[str] = (),
-        *,
-        named: str | None = None,
     ) -> None:
         self._document = document
         self._is_app = isinstance(client, App)
@@ -58,8 +68,8 @@ class Servers:
                 "the client"
             )
         self._server = server
-        self._found_at = found_at
-        self._named = None if named is None else _split(named)
+        self._found_at = None if fetched is None else fetched.found_at
+        self._named = None if fetched is None else _split(fetched.named)
         self._trusted = [_Trusted(host) for host in trusted]
         # A missing server is reported now, and not at the first call.
         for name in document.names()[:1]:
@@ -109,46 +119,34 @@ class Servers:
             return False
         return not any(allowed.allows(url) for allowed in self._trusted)
 
-    def check_secrets(self, names: Sequence[str]) -> None:
-        """Check that some operation may receive secrets.
-
-        Raises:
-            UsageError: None may: the document leads to other hosts than the program.
-        """
-        if self._named is None:
-            return
-        hosts: dict[str, None] = {}
-        for name in names:
-            try:
-                base = self.base(name)
-            except (ToolError, UsageError):
-                continue
-            if self.is_trusted(base):
-                return
-            hosts[_shown(base)] = None
-        if hosts:
-            raise UsageError(
-                f"expected the servers of the document at {_shown(self._named.geturl())} to be "
-                f"there, because secrets are for that host: got {', '.join([*hosts][:5])}: pass "
-                f"trusted_hosts={[*hosts][:5]} if they may have the secrets, or server='…'"
-            )
-
     def host(self, name: str) -> str:
         """Return the host of an operation, as `trusted_hosts` has it."""
         return _shown(self.base(name))
 
     def untrusted_warnings(self, names: Sequence[str]) -> list[str]:
-        """Return warnings about operations whose server receives no secrets."""
-        told: list[str] = []
+        """Return warnings about operations whose server receives no secrets.
+
+        Raises:
+            UsageError: None of them may, because a fetched document leads to other hosts.
+        """
+        hosts: dict[str, str] = {}
         for name in names:
-            try:
-                base = self.base(name)
-            except (ToolError, UsageError):
-                continue
-            if not self.is_trusted(base):
-                told.append(f"'{name}' at {_shown(base)}")
+            with suppress(ToolError, UsageError):
+                hosts[name] = _shown(self.base(name))
+        told = [
+            f"'{name}' at {host}"
+            for name, host in hosts.items()
+            if not self.is_trusted(self.base(name))
+        ]
         if not told:
             return []
+        if self._named is not None and len(told) == len(hosts):
+            others = sorted(set(hosts.values()))[:5]
+            raise UsageError(
+                f"expected the servers of the document at {_shown(self._named.geturl())} to be "
+                f"there, because secrets are for that host: got {', '.join(others)}: pass "
+                f"trusted_hosts={others} if they may have the secrets, or server='…'"
+            )
         more = f", and {len(told) - 5} more" if len(told) > 5 else ""
         return [
             "no secret is sent to operations with a server of their own: "
