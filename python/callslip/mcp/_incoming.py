@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from callslip import _lazy
@@ -12,16 +13,24 @@ from callslip import _lazy
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
+    from httpx2 import AsyncByteStream
     from mcp import MCPError
     from mcp.shared.message import SessionMessage
     from mcp_types import ErrorData
 
-__all__ = ["MessageListener", "ObservedStream", "is_lost", "is_unreadable", "with_whole_characters"]
+__all__ = ["MessageListener", "ObservedStream", "is_lost", "is_unreadable", "repaired_body"]
 
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
+_UNFINISHED = re.compile(
+    r"(\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z)"
+    rf"|{_ESCAPE.pattern}",
+    re.DOTALL,
+)
+"""Escapes. The first group is one that may go on in the next part of a text."""
+
 _HALF = 6
 """The length of the escape of half a surrogate pair."""
 
@@ -131,6 +140,41 @@ class ObservedStream:
         is_ambiguous = error.code in (types.CONNECTION_CLOSED, types.PARSE_ERROR)
         if is_ambiguous and not error.message.startswith(self._sdk_errors):
             error.data = _OfServer(error.data)
+
+
+def repaired_body(stream: AsyncByteStream) -> AsyncByteStream:
+    """Return the body of a response over HTTP as UTF-8 that consists of whole characters."""
+
+    class Repaired(_lazy.httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            repair = _Repair()
+            async for part in stream:
+                yield repair.next(part)
+            yield repair.next(b"", is_last=True)
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Repaired()
+
+
+class _Repair:
+    """Repairs JSON that comes in parts."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def next(self, part: bytes, *, is_last: bool = False) -> bytes:
+        """Return the next part, without an escape at its end that may go on."""
+        text = self._rest + self._decoder.decode(part, is_last)
+        end = len(text)
+        if not is_last:
+            for escape in _UNFINISHED.finditer(text):
+                if escape[1] is not None:
+                    end = escape.start()
+        self._rest = text[end:]
+        return with_whole_characters(text[:end]).encode()
 
 
 def with_whole_characters(text: str) -> str:

@@ -15,7 +15,7 @@ from callslip import _lazy
 from callslip._options import check_dict_of_texts, check_text, check_type
 from callslip._redaction import Secrets
 from callslip.errors import ToolError, UsageError
-from callslip.mcp._incoming import MessageListener, ObservedStream
+from callslip.mcp._incoming import MessageListener, ObservedStream, repaired_body
 from callslip.mcp._secrets import public_url, server_secrets
 from callslip.mcp._stderr import ServerStderr
 
@@ -161,6 +161,14 @@ class StdioTransport:
         """Do nothing: sessions share nothing."""
 
 
+async def _repair_body(response: httpx2.Response) -> None:
+    # The SDK reads no answer with half of a character in it.
+    if "content-encoding" not in response.headers:
+        stream = response.stream
+        if isinstance(stream, _lazy.httpx2.AsyncByteStream):
+            response.stream = repaired_body(stream)
+
+
 def _check_args(args: object) -> None:
     # Not the values: they may be secrets.
     if isinstance(args, str):
@@ -247,6 +255,7 @@ class HttpTransport:
             for event, hook in (
                 ("request", self._trace_request),
                 ("response", self._record_refusal),
+                ("response", _repair_body),
             ):
                 hooks = client.event_hooks[event]
                 hooks.append(hook)

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import itertools
 import json
 import random
 import sys
@@ -12,6 +13,7 @@ from callslip import ToolError
 from callslip._runtime import tool_attempts
 from callslip.mcp import MCPServer
 from callslip.mcp._faults import ServerFailure
+from callslip.mcp._incoming import _Repair
 from callslip.tools import Fail
 from random_cases import seeds
 from serving import SERVERS, at, error, eventually, forked, http_process, python, stdio, tickets
@@ -129,6 +131,26 @@ def test_no_code_of_an_error_ends_a_session():
             f"no {code}" for code in codes
         ]
         assert call(server, "count").split() == [first, "2"]
+
+
+def test_characters_are_whole_over_http_too():
+    with http_process("rude") as (port, _), at(port) as server:
+        for seed in seeds(20):
+            draw = random.Random(seed)
+            (inner, read), raw = halves(draw), textual(draw)
+            said = write(server, answer(raw + b" " + inner))
+            assert said == f"{raw.decode(errors='replace')} {read}", seed
+
+
+def test_an_escape_may_come_in_parts():
+    for seed in seeds(300):
+        draw = random.Random(seed)
+        (inner, read), repair = halves(draw), _Repair()
+        whole = b'"' + textual(draw) + inner + b'"'
+        cuts = sorted(draw.randrange(len(whole)) for _ in range(draw.randrange(6)))
+        parts = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)])]
+        assert read in json.loads(b"".join(map(repair.next, parts)))
+        assert repair.next(b"", is_last=True) == b""
 
 
 def test_what_a_server_says_with_the_codes_of_the_sdk_reaches_the_model():

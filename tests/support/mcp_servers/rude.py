@@ -91,6 +91,16 @@ class Handler(handwritten.Handler):
         reply = reply_to(message)
         self.give(200 if reply else 202, reply)
 
+    def give(self, status, value, headers=()):
+        if not isinstance(value, bytes):
+            super().give(status, value, headers)
+            return
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(value)))
+        self.end_headers()
+        self.wfile.write(value)
+
 
 def main(arguments):
     if arguments[:1] == ["http"]:
