@@ -54,9 +54,24 @@ def some_bytes(draw, most=200):
     return draw.randbytes(draw.randrange(most))
 
 
+def some_message(draw):
+    """What looks like a message, with some of its fields missing or of other types."""
+    fields = {
+        "jsonrpc": ["2.0", "2.0", "2.0", "1.0", 2],
+        "id": [None, -3, "asked", 1.5, 10**40, []],
+        "method": ["ping", "roots/list", "tools/list", "notifications/progress", "\ud800", 5],
+        "params": [None, [], {}, {"progressToken": 1, "progress": "x"}, {"requestId": []}],
+        "result": [None, "x", {"tools": 3}, {"tools": [None]}, {"content": {}}],
+        "error": ["x", {}, {"code": 1.5, "message": 5}, {"code": -32000, "message": "", "data": 1}],
+    }
+    kept = [name for name in fields if draw.random() < 0.6]
+    return json.dumps({name: draw.choice(fields[name]) for name in kept}).encode()
+
+
 def lines(draw):
-    """Random bytes that end their last line."""
-    return b"".join(some_bytes(draw) + b"\n" for _ in range(draw.randrange(4)))
+    """Random bytes, and what looks like messages, that end their last line."""
+    one = draw.choice([some_bytes, some_message])
+    return b"".join(one(draw) + b"\n" for _ in range(draw.randrange(4)))
 
 
 def textual(draw):

@@ -28,8 +28,9 @@ attempts = {}
 
 def reply_to(message):
     """Return the answer, or bytes to write in its place."""
-    number, method, params = message.get("id"), message["method"], message.get("params") or {}
-    if number is None:
+    number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if number is None or method is None:
+        # A notification, or an answer to what this server wrote.
         return None
     if method == "tools/list":
         return answer(number, page_at(params.get("cursor", "")))
