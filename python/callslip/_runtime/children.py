@@ -10,7 +10,7 @@ from callslip._failure import describe_failure
 from callslip._json import to_json
 from callslip._runtime.place import child_id, new_seal_key, place_below
 from callslip._runtime.session import RunSession
-from callslip._runtime.start import resume, resume_after_rest, start
+from callslip._runtime.start import resume, resume_after_rest, start, stay_over
 from callslip.errors import ModelError, RunFailed
 from callslip.parts import Said, said_with
 from callslip.runs import Run, RunResult
@@ -20,6 +20,7 @@ from callslip.tools import Outcome
 
 if TYPE_CHECKING:
     from callslip._core import Command
+    from callslip._runtime.beginning import FirstCommands
     from callslip._runtime.model_requests import ModelRequests
     from callslip._runtime.setup import RunSetup
     from callslip.agent import Agent
@@ -84,14 +85,13 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         assert session.store is not None
         with run_lock(session.store, run_id):
             core = _core.Run.open(native, run_id, session.core)
-        core.adopt(setup.native)
+        if not core.finished:
+            core.adopt(setup.native)
     run = Run(core, run_id, task, agent=agent, store=session.store, deps=session.run._deps)
     if not is_new:
         end_outlived(run)
     session.run._add_child(run)
-    # Only the runs of workers rest.
-    again = resume if session.beginning.inbox is None else resume_after_rest
-    first_commands = start if is_new else again
+    first_commands = start if is_new else _again(session, core)
     child = RunSession(run, agent, setup, first_commands, levels=levels, root=session.root)
     if is_new:
         child.beginning.said = said_below(session, Said(task, []))
@@ -106,6 +106,14 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
     if feed is not None and feed.wants_children:
         feed_of(run).tell(feed)
     return child
+
+
+def _again(above: RunSession, core: _core.Run) -> FirstCommands:
+    if core.finished:
+        # Its end was only not told yet. A live driver would not ask a failed run again either.
+        return stay_over
+    # Only the runs of workers rest.
+    return resume if above.beginning.inbox is None else resume_after_rest
 
 
 def end_outlived(run: Run) -> None:
@@ -158,6 +166,9 @@ def check_tree(
         if not store._native.has(run_id):
             continue
         child = _core.Run.load(store._native, run_id)
+        if child.finished:
+            # It stays as it is.
+            continue
         worker, _ = worker_for(agent, setup, task.tool, task.role, "")
         left = levels_below(agent, worker, levels)
         setup_below = worker._setup_at(left)

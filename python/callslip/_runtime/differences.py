@@ -65,7 +65,8 @@ def _differences_below(
         if not store._native.has(run_id):
             continue
         child = _core.Run.load(store._native, run_id)
-        if child.event_count == 0:
+        if child.event_count == 0 or child.finished:
+            # One that is over stays as it is, whatever the agent's tools are.
             continue
         try:
             worker, _ = worker_for(agent, setup, task.tool, task.role, "")

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from callslip._core import Command
     from callslip._runtime.session import RunSession
 
-__all__ = ["begins_with_calls", "prepare", "prepare_sync", "resume", "resume_after_rest", "start"]
+__all__ = [
+    "begins_with_calls",
+    "prepare",
+    "prepare_sync",
+    "resume",
+    "resume_after_rest",
+    "start",
+    "stay_over",
+]
 
 
 def start(session: RunSession) -> list[Command]:
@@ -35,6 +43,12 @@ def start(session: RunSession) -> list[Command]:
 def resume(session: RunSession) -> list[Command]:
     """Resume a run that another process has started, or whose model has failed."""
     return session.core.resume(session.now())
+
+
+def stay_over(session: RunSession) -> list[Command]:
+    """Do not resume a run that is over. It only goes on if it is told something."""
+    # Nothing is written: it has ended.
+    return session.core.cancel(session.now())
 
 
 def resume_after_rest(session: RunSession) -> list[Command]:
