@@ -10,6 +10,7 @@ from callslip._options import check_known
 from callslip._runtime.background import start_task
 from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.handed_over import handed_over
 from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
 from callslip._runtime.known import Known
@@ -21,12 +22,10 @@ from callslip._runtime.sync_stream import SyncStream
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop, is_in_loop, is_in_trio
 from callslip.errors import UsageError
-from callslip.limits import check_limits
 from callslip.parts import Content
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message
 from callslip.runs._result import AnswerT
-from callslip.runs._told import last_said, told_conversation
 from callslip.store import TicketStore
 from callslip.tools._context import not_in_a_tool
 
@@ -356,7 +355,8 @@ class AgentRuns(Generic[AnswerT]):
         told are the thoughts of the model, and the conversations of child runs: their results are.
         A result longer than `Limits.result_bytes` is truncated with a visible mark. The other run
         stays as it is, and may be in any state: a call without an outcome is told as such, and is
-        not made again. To continue the same run with another model, call `resume`.
+        not made again. The new run has the owner of the other one; inside a tool, that of the run
+        that calls. To continue the same run with another model, call `resume`.
 
         Args:
             run: The run to hand over, of any agent; or one that was read from a store.
@@ -370,8 +370,8 @@ class AgentRuns(Generic[AnswerT]):
             ProtocolError: As for `run`, and so are the other exceptions.
         """
         check_loop()
-        task, messages = self._told(run, say, limits)
-        return await self._agent.run(task, deps=deps, limits=limits, messages=messages)
+        task, given = handed_over(self._agent, run, say, limits)
+        return await self._agent.run(task, deps=deps, limits=limits, **given)
 
     def hand_over_sync(
         self,
@@ -387,23 +387,8 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: It was called inside a tool; or as for `hand_over`.
         """
         not_in_a_tool("hand_over_sync", "hand_over")
-        task, messages = self._told(run, say, limits)
-        return self._agent.run_sync(task, deps=deps, limits=limits, messages=messages)
-
-    def _told(
-        self, run: Run[Any], say: Content | None, limits: Limits | None
-    ) -> tuple[Content, list[Mapping[str, Any]]]:
-        """Return the task of the new run, and the conversation of the run that is handed over."""
-        if not isinstance(run, Run):
-            raise UsageError(
-                f"expected the run to hand over as a Run: got {type(run).__name__}; pass "
-                "result.run, or store.run(run_id)"
-            )
-        if say is not None:
-            check_message(say)
-        bounds = self._agent._in_effect().limits if limits is None else check_limits(limits)
-        task = last_said(run) if say is None else say
-        return task, list(told_conversation(run, bounds.result_bytes))
+        task, given = handed_over(self._agent, run, say, limits)
+        return self._agent.run_sync(task, deps=deps, limits=limits, **given)
 
     def check(self, run_or_store: Run[Any] | TicketStore, /) -> list[str]:
         """Return what keeps this agent from continuing runs, in words. Nothing is changed.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from callslip.runs import Run
     from callslip.tools import Context
 
-__all__ = ["Call", "ProgramCall", "enclosing_session"]
+__all__ = ["Call", "ProgramCall", "enclosing_session", "owner_of_caller"]
 
 
 class Call:
@@ -131,3 +131,9 @@ def enclosing_session() -> tuple[RunSession, int] | None:
     # Read once: another thread may end the call.
     session = None if call is None else call.session
     return None if call is None or session is None else (session, call.ticket)
+
+
+def owner_of_caller() -> str | None:
+    """Return the owner of the run whose call this code runs in; `None` without one."""
+    enclosing = enclosing_session()
+    return None if enclosing is None else enclosing[0].core.owner

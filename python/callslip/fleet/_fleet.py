@@ -22,6 +22,7 @@ from callslip._options import (
     check_whole,
     checked_texts,
 )
+from callslip._runtime.calls import owner_of_caller
 from callslip._runtime.keyed import check_same_task, written_run
 from callslip._runtime.known import Known
 from callslip._runtime.opening import take_in_thread
@@ -160,7 +161,8 @@ class Fleet:
             queue: The name of the queue: a lowercase letter, then lowercase letters, digits and
                 `_`, at most 30.
             tenant: The name of the tenant, whose runs are bounded by `limits` of this fleet.
-            owner: Whose data the run is, as for `Agent.run`. Default: the tenant's.
+            owner: Whose data the run is, as for `Agent.run`. Default: the tenant's; without a
+                tenant, inside a tool, that of the run that calls.
             key: What you call the run, such as an order number, as for `Agent.run`: the same key of
                 the same owner and agent gives the same run, in whatever queue.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
@@ -176,7 +178,8 @@ class Fleet:
         _check_agent_name(agent)
         said = read_content("the task", task)
         _check_name("tenant", tenant)
-        owner = tenant if owner is None else owner
+        if owner is None:
+            owner = owner_of_caller() if tenant is None else tenant
         known = Known(check_known("owner", owner), check_known("key", key))
         check_queue(queue)
         given = given_to_text(said, None if limits is None else check_limits(limits), known)
