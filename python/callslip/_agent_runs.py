@@ -11,15 +11,15 @@ from callslip._runtime.background import start_task
 from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.handed_over import handed_over
+from callslip._runtime.joined import begun_run
 from callslip._runtime.kept_run import DrivenRun, open_or_follow
-from callslip._runtime.keyed import begin_on_loop, result_for, wait_sync
+from callslip._runtime.keyed import begin_on_loop
 from callslip._runtime.known import Known
 from callslip._runtime.opening import open_in_thread, open_reachable
-from callslip._runtime.questions import Askers
+from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
 from callslip._runtime.sync_stream import SyncStream
-from callslip._threads import pool
 from callslip._threads.current_loop import check_loop, is_in_loop, is_in_trio
 from callslip.errors import UsageError
 from callslip.parts import Content
@@ -100,8 +100,8 @@ class AgentRuns(Generic[AnswerT]):
             messages: As for `run`.
             owner: As for `run`.
             key: As for `run`; if there is a run with this key, it is returned, and continues if it
-                has not finished. With `run=`, the key of the message: a message with a key that the
-                run has is not added again.
+                has not finished, or if its model failed. With `run=`, the key of the message: a
+                message with a key that the run has is not added again.
 
         Raises:
             KeyTaken: As for `run`.
@@ -118,34 +118,12 @@ class AgentRuns(Generic[AnswerT]):
         opened = partial(
             new_session, self._agent, content, deps=deps, limits=limits, messages=messages
         )
-        begun = (
-            opened(known=known)
-            if key is None
-            else begin_on_loop(self._agent, content, known, opened)
-        )
-        if isinstance(begun, Run):
-            return self._continued(begun, deps)
-        start_task(begun)
-        return begun.run
-
-    def _continued(self, run: Run[Any], deps: object) -> Run[AnswerT]:
-        """Return a run that was begun before, and continue it if nobody works on it."""
-        if run._driver is not None or run.finished or not run._core.event_count:
-            return run
-        return self._start_kept(run.id, None, deps)
-
-    async def _join(self, run: Run[Any], deps: object) -> RunResult[AnswerT]:
-        """Wait for the result of a run that was begun before."""
-        result = await self._continued(run, deps)
-        return result_for(self._agent, result.run)
-
-    def _join_sync(self, run: Run[Any], deps: object) -> RunResult[AnswerT]:
-        """Wait in this thread for the result of a run that was begun before."""
-        if run._driver is None and not run.finished and run._core.event_count:
-            return self.resume_sync(run.id, deps=deps)
-        if not run.finished:
-            run = pool.submit_own(wait_sync, run).result().get()
-        return result_for(self._agent, run)
+        if key is None:
+            begun = opened(known=known)
+            start_task(begun)
+            return begun.run
+        found = begin_on_loop(self._agent, content, known, opened)
+        return begun_run(self._agent, found, deps, NOBODY)
 
     def _start_kept(
         self, run_id: str, message: Content | None, deps: object, key: str | None = None

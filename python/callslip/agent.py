@@ -35,6 +35,7 @@ from callslip._answers import AnswerCheck, Answers
 from callslip._instructions import Instructions
 from callslip._options import check_flag, check_known, check_one_of, check_text
 from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.joined import join, join_sync
 from callslip._runtime.keyed import begin_on_loop, begin_sync
 from callslip._runtime.known import Known
 from callslip._runtime.questions import Askers
@@ -278,7 +279,8 @@ class Agent(AgentRuns[AnswerT]):
                 runs have the same. The model is not shown it. Default: nobody's.
             key: What you call the run, such as the id of a request: text of 1 to 200 characters. In
                 a store, the same key of the same owner and agent gives the same run: if there is
-                one, no other begins, and this returns its result.
+                one, no other begins, and this returns its result. It continues if it was left or
+                its model failed, and outlives the task that awaits this: `Run.cancel` ends it.
 
         Raises:
             UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
@@ -299,11 +301,10 @@ class Agent(AgentRuns[AnswerT]):
         opened = partial(
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
-        begun = opened(known=known) if key is None else begin_on_loop(self, task, known, opened)
-        if isinstance(begun, Run):
-            return await self._join(begun, deps)
+        if key is not None:
+            return await join(self, begin_on_loop(self, task, known, opened), deps, askers)
         # Not by `drive_async`: every coroutine in between costs time at every await.
-        with begun as session:
+        with opened(known=known) as session:
             await drive(session)
             return session.result()
 
@@ -327,7 +328,8 @@ class Agent(AgentRuns[AnswerT]):
         Raises:
             UsageError: It was called inside a tool; or as for `run`.
             ProtocolError: As for `run`, and so are the other exceptions.
-            KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`.
+            KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`. A run
+                with a key can continue, any other is cancelled.
         """
         not_in_a_tool("run_sync", "run")
         check_waiting(self, approve, answer)
@@ -336,8 +338,9 @@ class Agent(AgentRuns[AnswerT]):
         opened = partial(
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
-        begun = opened(known=known) if key is None else begin_sync(self, task, known, opened)
-        return self._join_sync(begun, deps) if isinstance(begun, Run) else drive_sync(begun)
+        if key is not None:
+            return join_sync(self, begin_sync(self, task, known, opened), deps, askers)
+        return drive_sync(opened(known=known))
 
     def as_tool(
         self,

@@ -56,7 +56,8 @@ def drive(session: RunSession) -> None:
     """Perform the run to its end.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; the run is cancelled and kept as its `.run`.
+        KeyboardInterrupt: Ctrl-C was pressed; the run is its `.run`, and is cancelled unless it has
+            a key.
     """
     if begins_with_calls(session):
         prepare_sync(session)
@@ -71,7 +72,8 @@ def drive(session: RunSession) -> None:
                 return
             commands = ()
     except BaseException as error:
-        if not isinstance(error, StoreError):
+        is_cut_off = not isinstance(error, Exception)
+        if not (isinstance(error, StoreError) or (is_cut_off and session.is_kept)):
             session.cancel()
         driver.give_up_all()
         driver.wait_for_ending_runs()
