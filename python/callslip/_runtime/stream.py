@@ -308,6 +308,8 @@ class RunStream(Generic[AnswerT]):
             if self._session is None:
                 self._listen(agent_of(self.run))
             commands = append_message(self.run, said)
+            if commands is None:
+                return None
             session = continued_session(agent_of(self.run), self.run, commands)
             self._open(session)
             # Made before the loop's thread can drive the session to its end.

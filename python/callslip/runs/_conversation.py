@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,7 @@ __all__ = [
     "agent_of",
     "append_message",
     "append_to_log",
+    "cancel",
     "check_message",
     "check_seal",
     "checked_person",
@@ -77,12 +79,15 @@ def send(run: Run, message: Content, deps: object, key: str | None = None) -> Aw
     if (shared := run._told_by) is not None:
         tell(run, shared, Told("say", body=to_text(said)))
         return ResultElsewhere(run)
-    result = send_to_driver(run, said, deps)
-    if result is None:
-        commands = append_message(run, said)
-        run._replace_deps(deps)
-        result = _PendingResult(run, commands)
-    return result
+    while True:
+        driven = run._driven or run
+        result = send_to_driver(driven, said, deps)
+        if result is not None:
+            return result
+        commands = append_message(driven, said)
+        if commands is not None:
+            driven._replace_deps(deps)
+            return _PendingResult(driven, commands)
 
 
 def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] | None:
@@ -111,6 +116,8 @@ def send_sync(run: Run, message: Content, deps: object, key: str | None = None) 
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
     check_begun(run)
     commands = append_message(run, said)
+    if commands is None:
+        raise UsageError("the run is in progress again: call run.send(…), which does not block")
     run._replace_deps(deps)
     return agent_of(run)._continue_sync(run, commands)
 
@@ -220,18 +227,19 @@ def decide(run: Run, told: Told, make: Decision) -> None:
         return tell(run, shared, told)
     check_begun(run)
     while (driven := run._driven) is None and run._store is not None and not run.finished:
-        if _decide_at_rest(run, run._store, make):
+        if _append_at_rest(run, run._store, make) is not None:
             return None
     return (driven or run)._inject(make)
 
 
-def _decide_at_rest(run: Run, store: TicketStore, make: Decision) -> bool:
-    """Append a decision to the log of a run that no driver works on, as the log is now.
+def _append_at_rest(run: Run, store: TicketStore, make: Decision) -> list[_core.Command] | None:
+    """Append a message or a decision to the log of a run that no driver works on, as it is now.
 
     Somebody else may have decided, or another driver have resumed the run, since it was read.
 
     Returns:
-        Whether it is appended: not if the run was resumed in this process meanwhile.
+        The commands that follow; `None` if the run was resumed in this process meanwhile: nothing
+        is appended then.
 
     Raises:
         UsageError: There is nothing to decide on.
@@ -239,17 +247,39 @@ def _decide_at_rest(run: Run, store: TicketStore, make: Decision) -> bool:
     """
     with run_lock(store, run.id):
         if run._driven is not None:
-            return False
+            return None
         core = _core.Run.open(store._native, run.id)
         try:
             run._replace_core(core)
             published = core.event_count
-            make(core, time.time())
+            commands = make(core, time.time())
             store._commits.written(core)
         finally:
             core.release()
     _tell(run, published)
-    return True
+    return commands
+
+
+def cancel(run: Run) -> None:
+    """Cancel a run and the runs below it, as `Run.cancel`, unless its shared store tells it.
+
+    Raises:
+        UsageError: The run has not begun.
+        StoreError: As for `decide`.
+    """
+    store = run._store
+    check_begun(run)
+    while (driven := run._driven) is None and store is not None:
+        if run._agent is not None and run.finished and run.stop_reason != "cancelled":
+            return None
+        if _append_at_rest(run, store, _core.Run.cancel) is not None:
+            if run.stop_reason == "cancelled":
+                # A driver would have cancelled them. A process may have ended before it did.
+                store._end_children(run.id)
+            return None
+    if driven is not None and driven is not run:
+        return driven.cancel()
+    return None if run.finished else run._inject(_core.Run.cancel)
 
 
 def inject(run: Run, make: Make) -> Driver | None:
@@ -310,11 +340,12 @@ def check_message(message: Content, key: str | None = None) -> Said:
     return read_content("the message", message)._replace(key=check_known("key", key))
 
 
-def append_message(run: Run, said: Said) -> list[_core.Command]:
+def append_message(run: Run, said: Said) -> list[_core.Command] | None:
     """Append a user message to the log of a run that no driver works on.
 
     Returns:
-        The commands that follow from it.
+        The commands that follow from it; `None` if a driver of this process works on the run by
+        now.
 
     Raises:
         UsageError: The run is a copy, or its agent cannot continue it.
@@ -330,7 +361,15 @@ def append_message(run: Run, said: Said) -> list[_core.Command]:
                 "agent.hand_over(run, say=…), or send it to the run itself"
             )
         return core.send(said.text, time.time(), said.parts, said.key)
-    return append_to_log(run, store, lambda now: core.send(said.text, now, said.parts, said.key))
+
+    def make(core: _core.Run, now: float) -> list[_core.Command]:
+        return core.send(said.text, now, said.parts, said.key)
+
+    if agent is None:
+        # Others may have said something since it was read.
+        return _append_at_rest(run, store, make)
+    with run_lock(store, run.id):
+        return None if run._driven is not None else append_to_log(run, store, partial(make, core))
 
 
 def agent_of(run: Run) -> Agent:

@@ -13,6 +13,7 @@ from callslip.parts import Content
 from callslip.runs._conversation import (
     Decision,
     append_to_log,
+    cancel,
     inject,
     send,
     send_sync,
@@ -186,17 +187,7 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
         if (shared := self._told_by) is not None:
             # It may go on elsewhere after the end that is known here.
             return tell(self, shared, Told("cancel"))
-        if (driven := self._driven) is not None and driven is not self:
-            return driven.cancel()
-        store = self._store if driven is None else None
-        if not self.finished:
-            self._inject(_core.Run.cancel)
-        elif self.stop_reason != "cancelled":
-            return None
-        # A driver would have cancelled the child runs. A process may have ended before it did.
-        if store is not None:
-            store._end_children(self.id)
-        return None
+        return cancel(self)
 
     def _is_cancelled_unstarted(self) -> bool:
         """Cancel a run that has not begun. Returns whether that is so: there is no log to end."""
@@ -227,7 +218,7 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
                 cannot continue it; or `deps` is passed to a run in progress.
             StoreError: The message cannot be written down.
         """
-        return send(self._driven or self, message, deps, key)
+        return send(self, message, deps, key)
 
     def send_sync(
         self, message: Content, *, deps: object = None, key: str | None = None
