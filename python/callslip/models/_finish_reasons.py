@@ -48,8 +48,10 @@ _WHOLE = frozenset(
     }
 )
 """The reasons of a whole reply. Any that is not known may be that of a part."""
-_NONE = frozenset({"", "in_progress", "none", "not_finished", "null", "queued", "unspecified"})
-"""Values that some servers write where others have none."""
+_NONE = frozenset(
+    {"", "in_progress", "load", "none", "not_finished", "null", "queued", "unspecified"}
+)
+"""Values that some servers write where others have none; Ollama's `load` is for no messages."""
 _CUT = frozenset(
     {
         "continuation",

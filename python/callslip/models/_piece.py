@@ -193,7 +193,8 @@ class Reading:
             raise ModelRefused(f"{self._withheld}{so_far}")
         if self._is_full:
             raise ContextFull("the reply was cut because the context of the model is full")
-        if not self.is_service or self._end == "length" or self._text:
+        is_cut = self._end == "length" and not self.is_doubtful
+        if not self.is_service or is_cut or self._text:
             return
         if not self._reasoning:
             raise empty_reply()

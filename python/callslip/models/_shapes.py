@@ -218,11 +218,20 @@ def _read_wrapped(item: object) -> Piece | None:
 
 
 def _read_error(item: object) -> None:
-    # Clients make an object of their own of any JSON.
-    if isinstance(item, dict) or hasattr(item, "model_dump"):
-        error = field(item, "error") or reported_in(item)
-        if error:
-            raise_reported(error)
+    error = field(item, "error")
+    if error and _is_json(item):
+        raise_reported(error if not isinstance(error, str) else item)
+
+
+def _read_report(item: object) -> None:
+    """Read a body in which nothing of a reply has been found."""
+    if _is_json(item) and (error := reported_in(item)):
+        raise_reported(error)
+
+
+def _is_json(item: object) -> bool:
+    """Whether it is JSON, or what clients make of any JSON."""
+    return isinstance(item, dict) or hasattr(item, "model_dump")
 
 
 _READERS: tuple[Callable[[object], Piece | None], ...] = (
@@ -234,4 +243,5 @@ _READERS: tuple[Callable[[object], Piece | None], ...] = (
     read_bedrock,
     read_generated,
     _read_plain,
+    _read_report,
 )

@@ -180,3 +180,13 @@ def test_any_body_without_a_reply_is_quoted() -> None:
             with pytest.raises(ModelError) as caught:
                 open_result(json.loads(json.dumps(shaped)))
             assert WORDS in str(caught.value)
+
+
+@pytest.mark.parametrize("more", [{"detail": "x"}, {"code": 3, "title": "t"}, {"errors": ["e"]}])
+def test_a_reply_with_other_fields_is_a_reply(more: dict[str, object]) -> None:
+    assert open_result({"text": "Hi", **more}) == ModelReply("Hi")
+
+
+def test_an_empty_reply_with_an_unknown_reason_is_empty() -> None:
+    with pytest.raises(ModelError, match="got an empty one"):
+        open_result({"choices": [{"message": {"content": ""}, "finish_reason": "other"}]})
