@@ -43,6 +43,7 @@ _SECRET = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|[_-]token|cookie|authorization|x-auth)
 _CREDENTIAL = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|token|credentials?|signature)"
 # Quotes, also those of JSON in a string of JSON.
 _QUOTE = r"\\{0,4}['\"]"
+_ALONE = r"(?<![\w/.+=-])"
 _SCHEME = r"(?:[A-Za-z][\w-]{1,30}\s{1,3})?"
 
 
@@ -387,7 +388,7 @@ def _by_form() -> tuple[tuple[re.Pattern[str], str], ...]:
         (
             re.compile(
                 rf"((?:{_KEY}|{_PHRASE}|token|credential|bearer)s?\b[^\n]{{0,40}}?)"
-                r"(?<![\w/.+=-])(?=[A-Za-z_-]*\d)(?=[0-9_-]*[A-Za-z])"
+                rf"{_ALONE}(?=[A-Za-z_-]*\d)(?=[0-9_-]*[A-Za-z])"
                 r"(?=[\w-]*?[A-Za-z0-9]{16})[\w+/-]{16,}=*",
                 re.IGNORECASE,
             ),
