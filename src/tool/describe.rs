@@ -3,6 +3,7 @@
 
 use super::types::{Schema, Types, list};
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Options of an `enum` that are listed before the list is cut.
@@ -64,7 +65,9 @@ fn short(schema: Schema<'_>, map: &Map<String, Json>, depth: usize) -> String {
     }
     let types = schema.types();
     if types == Types::ANY {
-        return "any".to_owned();
+        // A branch may say of an object only which properties it has.
+        let named = depth > 0 && !schema.property_names().is_empty();
+        return if named { format!("{{{}}}", fields(schema, depth - 1)) } else { "any".to_owned() };
     }
     let texts: Vec<String> = types.names().into_iter().map(|name| short_name(name, schema, map, depth)).collect();
     if texts.is_empty() { "never".to_owned() } else { texts.join("|") }
@@ -139,7 +142,7 @@ pub(crate) fn listed_fields(
         if !text.is_empty() {
             text.push_str(", ");
         }
-        text.push_str(name);
+        text.push_str(&in_line(name));
         text.push_str(mark);
         text.push_str(": ");
         let Some(property) = property else {
@@ -208,9 +211,40 @@ pub(crate) fn any_of<T: AsRef<str>>(texts: &[T]) -> String {
     }
 }
 
-/// At most 40 characters of `text`, truncated with a mark.
-pub(crate) fn shortened(text: &str) -> String {
-    truncate(text, QUOTED)
+/// At most 40 characters of JSON, truncated with a mark.
+pub(crate) fn shortened(json: &str) -> String {
+    truncate(&escaped(json), QUOTED)
+}
+
+/// `name` as it stands in a line: as JSON where characters of it would end or turn the line.
+pub(crate) fn in_line(name: &str) -> Cow<'_, str> {
+    if name.chars().any(moves_text) {
+        Cow::Owned(escaped(&Json::String(name.to_owned()).to_string()))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+/// JSON with escapes for the characters that end or turn a line, and that JSON lets stand.
+pub(crate) fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if moves_text(character) {
+            let _ = write!(text, "\\u{:04x}", u32::from(character));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+/// Whether a character ends a line, changes its direction, or is not seen in it.
+pub(crate) fn moves_text(character: char) -> bool {
+    let hidden = matches!(
+        character,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    );
+    character.is_control() || hidden
 }
 
 /// At most `limit` characters of `text`, truncated with a mark.

@@ -1,6 +1,6 @@
 //! Tools as a prompt or a violation shows them. The text depends on the tools alone: a prompt prefix stays cached.
 
-use super::describe::{fields, truncate};
+use super::describe::{escaped, fields, in_line, moves_text, truncate};
 use super::problem::wanted;
 use super::spec::ToolSpec;
 use super::types::Schema;
@@ -19,7 +19,7 @@ const SIGNATURE: usize = 2_000;
 /// `{name, description, parameters}`.
 pub(crate) fn json_entry(tool: &ToolSpec) -> String {
     let parameters = tidy(&tool.parameters);
-    json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string()
+    escaped(&json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string())
 }
 
 /// Name and description, and a line for each argument.
@@ -38,7 +38,7 @@ pub(crate) fn list_entry(tool: &ToolSpec) -> String {
     }
     text.push_str("\n  args:");
     for name in names {
-        let _ = write!(text, "\n    {name} ({})", argument(schema, name, &required));
+        let _ = write!(text, "\n    {} ({})", in_line(name), argument(schema, name, &required));
         let description = schema.property(name).and_then(|property| property.node.get("description"));
         if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.is_empty()) {
             text.push_str(": ");
@@ -62,7 +62,7 @@ pub(crate) fn line_entry(tool: &ToolSpec) -> String {
     for name in schema.property_names() {
         let description = schema.property(name).and_then(|property| property.node.get("description"));
         if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.trim().is_empty()) {
-            let _ = write!(text, "\n  {name}: {}", indented(description, "    "));
+            let _ = write!(text, "\n  {}: {}", in_line(name), indented(description, "    "));
         }
     }
     text
@@ -84,12 +84,14 @@ fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
 }
 
 fn indented(text: &str, indent: &str) -> String {
-    text.trim().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(&format!("\n{indent}"))
+    let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    let plain = lines.map(|line| line.trim().replace(|one| one != '\t' && moves_text(one), ""));
+    plain.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(&format!("\n{indent}"))
 }
 
 /// What a tool wants, for a violation: its schema where that is short, else its signature.
 pub(crate) fn expected(tool: &ToolSpec) -> String {
-    let schema = tidy(&tool.parameters).to_string();
+    let schema = escaped(&tidy(&tool.parameters).to_string());
     if schema.chars().nth(SCHEMA).is_none() {
         return schema;
     }

@@ -60,8 +60,11 @@ impl<'a> Converter<'a> {
             converted
                 .insert("$ref".to_owned(), json!(format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"))));
             if self.document.dialect_30 {
-                // Whatever stands beside a reference is ignored there.
-                return Json::Object(converted);
+                // Whatever else stands beside a reference is ignored there.
+                if let Some(nullable) = map.get("nullable") {
+                    converted.insert("nullable".to_owned(), nullable.clone());
+                }
+                return modernised(converted);
             }
         }
         for (key, value) in map {
@@ -95,11 +98,8 @@ impl<'a> Converter<'a> {
             converted.insert(if looser { "anyOf" } else { key }.to_owned(), value);
         }
         self.leave_out(map, &mut converted);
-        if self.document.dialect_30 {
-            modernise(&mut converted);
-        }
         read_flags(&mut converted);
-        Json::Object(converted)
+        if self.document.dialect_30 { modernised(converted) } else { Json::Object(converted) }
     }
 
     /// Drops what does not go this way.
@@ -149,18 +149,36 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// Keywords beside `nullable` that refuse null by themselves.
+const REFUSING: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "not"];
+
+/// Keywords that say something of the value whichever branch it fits.
+const ABOUT: [&str; 5] = ["description", "default", "deprecated", "readOnly", "writeOnly"];
+
 /// The dialect of 3.0 in the words of 2020-12: `nullable`.
-fn modernise(map: &mut Map<String, Json>) {
-    if map.remove("nullable").is_some_and(|flag| flag == true) {
-        if let Some(Json::String(name)) = map.get("type").cloned() {
-            map.insert("type".to_owned(), json!([name, "null"]));
-        }
-        if let Some(Json::Array(options)) = map.get_mut("enum")
-            && !options.contains(&Json::Null)
-        {
-            options.push(Json::Null);
-        }
+fn modernised(mut map: Map<String, Json>) -> Json {
+    if map.shift_remove("nullable").is_none_or(|flag| flag != true) {
+        return Json::Object(map);
     }
+    if REFUSING.iter().any(|key| map.contains_key(*key)) {
+        let mut outer = Map::new();
+        for key in ABOUT {
+            if let Some(value) = map.shift_remove(key) {
+                outer.insert(key.to_owned(), value);
+            }
+        }
+        outer.insert("anyOf".to_owned(), json!([map, {"type": "null"}]));
+        return Json::Object(outer);
+    }
+    if let Some(Json::String(name)) = map.get("type").cloned() {
+        map.insert("type".to_owned(), json!([name, "null"]));
+    }
+    if let Some(Json::Array(options)) = map.get_mut("enum")
+        && !options.contains(&Json::Null)
+    {
+        options.push(Json::Null);
+    }
+    Json::Object(map)
 }
 
 /// Limits that are exclusive by a flag, as in 3.0 and draft 4: documents of 3.1 have them too, and they mean one thing.
