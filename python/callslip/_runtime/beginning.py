@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from weakref import ref
 
 if TYPE_CHECKING:
     from callslip._core import Command
@@ -13,11 +14,26 @@ if TYPE_CHECKING:
     from callslip._runtime.place import Place
     from callslip._runtime.session import RunSession
     from callslip.parts import Content, Said
+    from callslip.runs import Run
 
 __all__ = ["Beginning", "FirstCommands"]
 
 FirstCommands: TypeAlias = "Callable[[RunSession], list[Command]]"
 """Starts or resumes the run of a session, and returns the commands that are due then."""
+
+
+class RunAbove(NamedTuple):
+    """A run above a child run.
+
+    Attributes:
+        core: Its log.
+        ticket: The number of its ticket for the run below.
+        run: The run, while somebody keeps it.
+    """
+
+    core: Core
+    ticket: int
+    run: ref[Run]
 
 
 class Beginning:
@@ -35,8 +51,7 @@ class Beginning:
             shared.
         continues_children: Whether child runs that began before are to be opened.
         only_reads: Whether the agent only reads the result of the run, which is of another one.
-        runs_above: The runs of this process above a child run, the nearest first, each with the
-            number of its ticket for the one below.
+        runs_above: The runs of this process above a child run, the nearest first.
     """
 
     __slots__ = (
@@ -60,7 +75,7 @@ class Beginning:
         self.place: Place | None = None
         self.continues_children: bool = False
         self.only_reads: bool = False
-        self.runs_above: tuple[tuple[Core, int], ...] = ()
+        self.runs_above: tuple[RunAbove, ...] = ()
 
     def stand_below(self, above: RunSession, ticket: int) -> None:
         """Remember the runs above a child run.
@@ -72,4 +87,5 @@ class Beginning:
             above: The run that has started it.
             ticket: The number of its ticket there.
         """
-        self.runs_above = ((above.core, ticket), *above.beginning.runs_above)
+        own = RunAbove(above.core, ticket, ref(above.run))
+        self.runs_above = (own, *above.beginning.runs_above)

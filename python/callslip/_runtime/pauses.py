@@ -81,7 +81,7 @@ def note_pauses(session: RunSession) -> None:
     if not session.stands_under_time:
         return
     now = session.now()
-    above = (known() for known in session.beginning.runs_above)
+    above = (known.run() for known in session.beginning.runs_above)
     for run in (session.run, *above):
         if run is None or not run._core.is_timed or (since := paused_since(run)) is None:
             continue

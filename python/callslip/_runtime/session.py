@@ -151,8 +151,7 @@ class RunSession:
     @property
     def stands_under_time(self) -> bool:
         """Whether the wall time of the run, or of one above it in this process, is limited."""
-        above = (known() for known in self.beginning.runs_above)
-        return self.core.is_timed or any(run is not None and run._core.is_timed for run in above)
+        return self.core.is_timed or any(above.core.is_timed for above in self.beginning.runs_above)
 
     @property
     def is_of_worker(self) -> bool:
@@ -280,8 +279,8 @@ class RunSession:
         with self._end as end:
             if end.is_closed or not self.core.is_open(ticket):
                 return False
-        for above, its_ticket in self.beginning.runs_above:
-            if above.has_given_up(its_ticket):
+        for above in self.beginning.runs_above:
+            if above.core.has_given_up(above.ticket):
                 self.run.cancel()
                 return False
         return True
