@@ -8,8 +8,10 @@ import string
 
 import pytest
 
+from callslip import Agent, ModelError, TicketStore, tool
 from callslip._failure import describe_failure
 from callslip._redaction import redact_credentials, redact_likely_secrets
+from scripted import act, finish
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -203,3 +205,43 @@ def test_long_texts_take_little_time():
     # Each pattern is linear: a text of ten times the length takes no hundred times as long.
     for text in ("a-" * 5_000, "key" * 5_000, "api key " * 2_500, "aB1_" * 5_000, "x" * 20_000):
         assert len(redact_credentials(text)) <= len(text)
+
+
+@pytest.mark.parametrize("service", ["Groq", "xAI", "Replicate", "npm", "a new service"])
+def test_no_key_is_kept_of_a_run_that_failed(service, tmp_path):
+    draw = random.Random(service)
+    start, letters, length = FORMS[service]
+    secret = "a1B" + word(draw, letters, length)
+    told = f"Incorrect API key provided: {start}{secret}"
+
+    class Wrong(Exception):  # noqa: N818
+        body = {"error": told}  # noqa: RUF012
+        status_code = 401
+
+    def refusing(messages):
+        raise Wrong("Error code: 401")
+
+    def reporting(messages):
+        return {"error": {"message": told, "code": 401}}
+
+    def calling(messages):
+        last = messages[-1]["content"]
+        assert secret not in json.dumps(list(messages))
+        return finish("there") if "refused" in last else act("refused")
+
+    @tool
+    def refused() -> str:
+        """Fail."""
+        raise ValueError(f"refused: {told}")
+
+    path = tmp_path / "runs.db"
+    with TicketStore(path) as store:
+        for model in (refusing, reporting):
+            with pytest.raises(ModelError) as caught:
+                Agent(model, store=store).run_sync("go")
+            assert secret not in str(caught.value)
+            assert secret not in caught.value.run.export()
+        run = Agent(calling, tools=[refused], store=store).run_sync("go").run
+        assert secret not in run.export()
+    for file in tmp_path.iterdir():
+        assert secret.encode() not in file.read_bytes()
