@@ -8,7 +8,7 @@ from types import SimpleNamespace as Obj
 
 import pytest
 
-from callslip import Agent, ModelError
+from callslip import Agent, ModelError, TicketStore
 from callslip.models import as_model
 from callslip.models._turns import alternating
 from model_services import services
@@ -89,8 +89,13 @@ def test_what_each_service_is_sent_alternates(server, known, service):
         check_turns(sent(server.bodies[-1]))
 
 
-def test_a_turn_that_failed_is_followed_by_the_next_message(server, known, store):
-    agent = Agent(as_model(known["openai"], model="m", stream=False), store=store)
+def test_a_turn_that_failed_is_followed_by_the_next_message(server, known, tmp_path):
+    with TicketStore(tmp_path / "runs.db") as store:
+        model = as_model(known["openai"], model="m", stream=False)
+        check_next_message(server, Agent(model, store=store))
+
+
+def check_next_message(server, agent):
     server.status, server.text = 400, DONE
     with pytest.raises(ModelError) as caught:
         agent.run_sync("one")
