@@ -130,7 +130,7 @@ class StoreReads:
         return [Ticket.from_row(row) for row in rows]
 
     @overload
-    def run(self, run_id: str) -> Run: ...
+    def run(self, run_id: str, *, owner: str | None = None) -> Run: ...
 
     @overload
     def run(self, *, key: str, owner: str | None = None, agent: str = "agent") -> Run | None: ...
@@ -153,7 +153,8 @@ class StoreReads:
         Args:
             run_id: The id of the run.
             key: The key of the run, in place of its id; see `Agent.run`.
-            owner: The owner of the run with this key.
+            owner: The owner of the run with this key. With an id, the owner that the run must have:
+                a run of anybody else is not found. Default: with an id, any owner.
             agent: The name of the agent of the run with this key.
 
         Returns:
@@ -161,23 +162,31 @@ class StoreReads:
 
         Raises:
             UsageError: Neither an id nor a key was passed, or both.
-            StoreError: There is no run of this id, or it cannot be read.
+            StoreError: There is no run of this id and owner, or it cannot be read.
         """
         if run_id is None:
-            while (known := self._run_with(key, owner, agent)) is not None:
+            while (found := self._run_with(key, owner, agent)) is not None:
                 try:
-                    return self._load(known)
+                    return self._run_of(found)
                 except StoreError:
-                    # The process that had the key may just have ended, before it wrote anything.
-                    if known == self._run_with(key, owner, agent):
+                    # It may have been deleted at this very moment.
+                    if self._run_with(key, owner, agent) == found:
                         raise
             return None
-        if key is not None or owner is not None:
+        if key is not None:
             raise UsageError("expected the id of a run, or its key: got both; pass one of them")
-        check_run_id(run_id)
-        return self._load(run_id)
+        check_known("owner", owner)
+        run = self._run_of(run_id)
+        if owner is not None and run.owner != owner:
+            # As for a run that is not there: whose it is tells nobody else anything.
+            raise StoreError(
+                f"there is no run {run_id} in this store: it was never written here, or it was "
+                "deleted"
+            )
+        return run
 
-    def _load(self, run_id: str) -> Run:
+    def _run_of(self, run_id: str) -> Run:
+        check_run_id(run_id)
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self._store):
             return run

@@ -25,6 +25,7 @@ from callslip.parts import Content, Said, read_content
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import feed_of
+from callslip.runs._origin import keep_origin
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -109,6 +110,7 @@ def new_session(
         messages=check_messages(messages) if messages else None,
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
+    keep_origin(run, known.owner, known.key)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
     if enclosing is not None:
         _stand_below(session, *enclosing)

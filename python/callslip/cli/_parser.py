@@ -96,6 +96,7 @@ def _add_runs(commands: Commands) -> None:
     parser.add_argument("file", metavar="STORE", help="the file or the URL of the store")
     parser.add_argument("--status", choices=("running", "finished"), help="only these runs")
     parser.add_argument("--agent", metavar="NAME", help="only runs of the agent of this name")
+    parser.add_argument("--owner", metavar="NAME", help="only runs of this owner")
     parser.add_argument("--failed", action="store_true", help="only runs that ended with an error")
     parser.add_argument(
         "--waiting",

@@ -47,6 +47,8 @@ def _matching(
     for one in file.runs(agent=options.agent):
         if options.status not in (None, one.status):
             continue
+        if options.owner not in (None, one.owner):
+            continue
         if options.failed and one.error is None:
             continue
         if options.waiting and one.run_id not in waiting:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from callslip._options import check_whole
 from callslip._usage import Usage
 from callslip.parts import File
 from callslip.runs._log_cache import check_seq
+from callslip.runs._origin import origin_of
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -35,6 +36,16 @@ class RunRecord:
 
         @property
         def _reads(self) -> Reads: ...
+
+    @property
+    def owner(self) -> str | None:
+        """Whose data the run is, as it was passed to `Agent.run`; `None` for nobody's."""
+        return origin_of(cast("Run", self)).owner
+
+    @property
+    def key(self) -> str | None:
+        """What its caller calls the run, as it was passed to `Agent.run`; `None` without a key."""
+        return origin_of(cast("Run", self)).key
 
     @property
     def messages(self) -> Messages:

@@ -68,6 +68,7 @@ def test_runs_are_listed_the_latest_first_and_nothing_of_a_task_acts_on_the_term
         (["--status", "finished"], ["met"]),
         (["--agent", "met"], ["met"]),
         (["--failed"], []),
+        (["--owner", "ann"], []),
         (["--limit", "1"], ["bank"]),
     ],
 )

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from callslip import Agent, TicketStore, replay, tool
+from callslip.errors import StoreError, UsageError
 from callslip.fleet import Fleet
 from scripted import PATIENT, act, block, delegate, finish, give, spawn, turn_of, wait, wait_for
 
@@ -162,3 +163,62 @@ def test_a_run_that_a_tool_submits_has_the_owner_of_the_run_that_calls(database)
         asyncio.run(agent(store, *script, tools=[submit]).run("go", owner="ann"))
         rows = store.query("SELECT owner FROM callslip.run WHERE id NOT LIKE '%.%'")
         assert sorted(row["owner"] for row in rows) == ["acme", "ann", "ann", "bob"]
+
+
+@pytest.fixture(params=["memory", "file", "database"])
+def store(request, tmp_path):
+    place = {"memory": None, "file": tmp_path / "runs.sqlite"}.get(request.param)
+    if request.param == "database":
+        place = request.getfixturevalue("database")
+    with TicketStore(place) as store:
+        yield store
+
+
+def is_of_ann(store, run):
+    assert (run.owner, run.key) == ("ann", "k")
+    assert store.run(run.id, owner="ann").id == run.id
+    with pytest.raises(StoreError) as missing:
+        store.run("0" * 16, owner="bob")
+    with pytest.raises(StoreError) as refused:
+        store.run(run.id, owner="bob")
+    assert str(refused.value).replace(run.id, "0" * 16) == str(missing.value)
+
+
+def test_a_run_says_whose_it_is_at_any_time(store):
+    def check(_task, context):
+        seen.append(context.run_id)
+        is_of_ann(store, begun[0])
+
+    begun, seen = [], []
+    clerk = agent(store, check_task=check)
+
+    async def main():
+        run = clerk.start("t", owner="ann", key="k")
+        begun.append(run)
+        is_of_ann(store, run) if store._shared is None else None
+        await run
+        is_of_ann(store, run)
+
+    asyncio.run(main())
+    run_id = begun[0].id
+    assert seen == [run_id]
+    is_of_ann(store, store.run(run_id))
+    is_of_ann(store, pickle.loads(pickle.dumps(store.run(run_id))))
+    store.compact(run_id)
+    is_of_ann(store, store.run(run_id))
+    nobody = clerk_run(store)
+    assert (nobody.owner, nobody.key) == (None, None)
+    with pytest.raises(StoreError):
+        store.run(nobody.id, owner="ann")
+    with pytest.raises(UsageError):
+        store.run(run_id, owner="")
+
+
+def clerk_run(store):
+    return store.run(agent(store).run_sync("t").run.id)
+
+
+def test_a_submitted_run_says_whose_it_is(database):
+    with TicketStore(database) as store:
+        run_id = asyncio.run(Fleet(store, []).submit("later", "t", owner="ann", key="k"))
+        is_of_ann(store, store.run(run_id))

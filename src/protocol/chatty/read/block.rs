@@ -365,7 +365,7 @@ impl Block {
             [(prose, whole.start), (junk, whole.end)].map(|(piece, at)| piece.unwrap_or(Span::at(at)));
         if (prose.is_some() || junk.is_some() || self.fenced)
             && (around::shown_by(text, &[whole], &[before], &[after]).is_some()
-                || around::has_words(before.of(text), after.of(text)))
+                || around::has_words(before.of(text), self.close.map_or("", |_| after.of(text))))
         {
             return Err(following_text::quoted(whole));
         }
