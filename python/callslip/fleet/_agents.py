@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class KnownAgents:
     Attributes:
         store: The shared store.
         refused: Names and shapes of begun runs that none of them can go on with.
+        misfits: How often runs were given back because none of them can go on with a run below, by
+            the ids of the runs. These are tried again: the run below may be over by then.
         failed: The ids of runs that an exception of the program's functions has left here.
 
     Raises:
@@ -71,6 +74,7 @@ class KnownAgents:
             for agent in earlier:
                 self._add_calls(agent, is_earlier=True)
         self.refused: set[str] = set()
+        self.misfits: Counter[str] = Counter()
         self.failed: set[str] = set()
 
     def _add_calls(self, agent: Agent[Any], *, is_earlier: bool = False) -> None:

@@ -216,7 +216,19 @@ class Driven:
             )
             _log.warning("run %s was given back: %s", claim.run_id, self.left)
             return None
-        session = self._session(*found)
+        try:
+            session = self._session(*found)
+        except UsageError as error:
+            if claim.given is not None:
+                raise
+            # A run below it is of another shape than the agents here: others of its own are not.
+            self.left = error
+            self._agents.misfits[claim.run_id] += 1
+            self._refuse()
+            if self._agents.misfits[claim.run_id] == 1:
+                _log.warning("run %s was given back: %s", claim.run_id, error)
+            return None
+        self._agents.misfits.pop(claim.run_id, None)
         self.inbox = session.beginning.inbox = Inbox(self._shared, claim.run_id, messages)
         self.inbox.is_of_worker = True
         self.inbox.elsewhere.spreads = self._program.spreads
@@ -259,19 +271,14 @@ class Driven:
                 limits=limits,
                 known=known._replace(run_id=claim.run_id),
             )
-        try:
-            session = resumed_session(
-                agent,
-                claim.run_id,
-                self._program.deps,
-                goes_on=claim.is_over,
-                at=at,
-                store=store,
-            )
-        except UsageError:
-            # A run below it is of another shape than the agents here; others of its own are not.
-            self._refuse()
-            raise
+        session = resumed_session(
+            agent,
+            claim.run_id,
+            self._program.deps,
+            goes_on=claim.is_over,
+            at=at,
+            store=store,
+        )
         if claim.claims > _IN_VAIN:
             session.beginning.first_commands = _give_up
         elif claim.is_over:

@@ -308,7 +308,9 @@ class Worker:
         if isinstance(driven, Driven) and driven.has_failed:
             self._agents.failed.add(driven.claim.run_id)
         self._entry.lost += driven.was_lost
-        self._entry.refused += driven.was_refused
+        # One that is given back again and again was counted once.
+        is_first = self._agents.misfits[driven.claim.run_id] <= 1
+        self._entry.refused += driven.was_refused and is_first
         self._may_have_work = True
         self._wake.set()
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from callslip import Agent, TicketStore, UsageError, replay, tool
-from callslip.fleet import Fleet, _agents, _worker, status
+from callslip.fleet import Fleet, _agents, _driven, _worker, status
 from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
 pytestmark = pytest.mark.timeout(120)
@@ -217,3 +217,47 @@ async def test_both_versions_work_side_by_side(web, database):
             web.run(run_id).approve("T1")
         for run_id in runs:
             assert (await fleet.result(run_id, timeout=LONG)).value == "paid"
+
+
+def asking(*tools):
+    """An agent whose child run has these tools, and pays with one of them."""
+    inner = Agent(turns(call("pay", amount=1), finish("paid")), tools=tools, name="inner")
+    return Agent(
+        turns(call("inner", task="Pay."), finish("ok")), tools=[inner.as_tool()], name="outer"
+    )
+
+
+async def test_a_run_below_of_another_version_is_left_with_one_warning(
+    web, database, monkeypatch, caplog
+):
+    monkeypatch.setattr(_worker, "_ANNOUNCE", 0.1)
+    opened, open_run = [], _driven.Driven._open
+    monkeypatch.setattr(_driven.Driven, "_open", lambda one: opened.append(one) or open_run(one))
+    fleet = Fleet(web)
+    async with working(database, asking(pay)):
+        run_id = await fleet.submit("outer", "Go.")
+        await until(lambda: web.tickets(awaiting_approval=True))
+        await until(lambda: not queued(web), "it rests")
+    (ticket,) = web.tickets(awaiting_approval=True)
+    web.run(ticket.run_id).approve(ticket)
+    opened.clear()
+    async with working(database, asking()):
+        for times in range(1, 4):
+            await until(lambda times=times: len(opened) >= times, "it is tried again")
+            await until(lambda: query(database, "SELECT FROM pgmq.q_callslip_later"), "it is left")
+            make_due(database)
+        await until(lambda: any(one.refused for one in status(web).workers), "it is counted")
+        assert sum(one.refused for one in status(web).workers) == 1
+        make_due(database)
+        async with working(database, asking(pay)):
+
+            async def pushing():
+                while True:
+                    await asyncio.to_thread(make_due, database)
+                    await asyncio.sleep(0.05)
+
+            due = asyncio.create_task(pushing())
+            assert (await fleet.result(run_id, timeout=LONG)).value == "ok"
+            due.cancel()
+    told = [record for record in caplog.records if run_id in record.getMessage()]
+    assert [(record.levelname, record.exc_info) for record in told] == [("WARNING", None)]
