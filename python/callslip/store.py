@@ -208,8 +208,8 @@ class TicketStore(StoreReads):
 
         What other owners have too stays: an image, for example, that runs of both have. In a file,
         nothing of the runs is left in it or beside it; it is written anew for that, and needs as
-        much room on the disk again. In a database, dead rows stay until its next `VACUUM`. Exports,
-        archives and files of scripts are not a part of the store.
+        much room on the disk again. In a database, dead rows stay in the files of the server until
+        `VACUUM FULL`. Exports, archives and files of scripts are not a part of the store.
 
         Args:
             owner: The owner, as for `Agent.run`.

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -223,6 +225,62 @@ def test_runs_that_wait_for_a_worker_are_erased(database):
         assert is_in(mark, tables(database))
         assert store.erase(owner=f"tenant {mark}") == 1
         assert not is_in(mark, tables(database))
+
+
+def files_of(url):
+    """The bytes of all tables, indexes and large values, as they are on the server's disk."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        ((folder,),) = connection.execute("SHOW data_directory").fetchall()
+        rows = connection.execute(
+            "SELECT pg_relation_filepath(oid) FROM pg_class WHERE relkind IN ('r', 'i', 't')"
+        ).fetchall()
+    # The first file of a table is replaced, and gone with the next checkpoint.
+    paths = [Path(folder, name) for (name,) in rows if name is not None]
+    return b"".join(path.read_bytes() for path in paths if path.exists())
+
+
+def commands_of_the_page():
+    """What the page says to run with psql, as statements."""
+    page = (Path(__file__).parents[3] / "docs/howto/web.md").read_text("utf-8")
+    (block,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    selecting, rest = block.split("\\gexec")
+    return selecting, [one for one in rest.split(";") if one.strip()]
+
+
+def test_the_commands_of_the_page_leave_nothing_in_the_files_of_a_database(database):
+    marks = Marks()
+
+    @tool
+    def note(text: str) -> str:
+        """Note."""
+        return marks.new() + "x" * 20_000
+
+    with TicketStore(database) as store:
+        fleet, ann = Fleet(store), f"ann {marks.new()}"
+        replies = [act("note", text=marks.new()), finish(marks.new())]
+        clerk = Agent(lambda messages: replies[turn_of(messages)], tools=[note], store=store)
+        other = Agent(lambda _: finish(), store=store)
+        # Runs of both are in the same pages.
+        for _ in range(3):
+            clerk.run_sync(marks.new(), owner=ann, key=marks.new())
+            other.run_sync("Go.", owner="bob")
+        tenant = f"tenant {marks.new()}"
+        asyncio.run(fleet.submit("later", marks.new(), tenant=tenant))
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("ANALYZE")
+        before = files_of(database)
+        # Large values are compressed.
+        assert sum(is_in(mark, before) for mark in marks.all) > len(marks.all) / 2
+        store.erase(owner=ann)
+        store.erase(owner=tenant)
+        selecting, rest = commands_of_the_page()
+        with psycopg.connect(database, autocommit=True) as connection:
+            statements = [row[0] for row in connection.execute(selecting).fetchall()]
+            for statement in [*statements, *rest]:
+                connection.execute(statement)
+        assert [mark for mark in marks.all if is_in(mark, files_of(database))] == []
+        assert {run.owner for run in store.runs()} == {"bob"}
 
 
 def test_what_an_owner_must_be():
