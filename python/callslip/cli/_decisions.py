@@ -95,7 +95,7 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any] | None:
         return None
     try:
         arguments = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"expected --arguments to be a JSON object: {error}") from error
     if not isinstance(arguments, dict):
         raise UsageError(
@@ -110,7 +110,7 @@ def _value(options: argparse.Namespace) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"expected the result as JSON: {error}; pass text in quotes, such as '\"yes\"'"
         ) from error

@@ -51,6 +51,9 @@ Make = Callable[[float], "list[_core.Command]"]
 Decision = Callable[["_core.Run", float], "list[_core.Command]"]
 
 
+_LAST_TICKET = 2**32 - 1
+_MOST_DIGITS = 10
+
 _locks: WeakValueDictionary[tuple[str | int, str], threading.RLock] = WeakValueDictionary()
 _lock_of_locks = threading.Lock()
 
@@ -146,7 +149,7 @@ def find_ticket(run: Run, ticket: Ticket | str) -> tuple[Run, int]:
         raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
     run_id, ticket_id = (run.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
     digits = ticket_id.removeprefix("T")
-    if not digits.isdecimal():
+    if not digits.isdecimal() or len(digits) > _MOST_DIGITS or int(digits) > _LAST_TICKET:
         raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
     found = _find(run, run_id)
     if found is None:

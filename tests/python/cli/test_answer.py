@@ -76,3 +76,16 @@ def test_there_is_a_value_or_an_error(waiting, call, words):
     path, run_id = waiting
     with pytest.raises(SystemExit):
         call("answer", path, run_id, "T1", *words, status=2)
+
+
+@pytest.mark.parametrize(
+    "ticket", ["T4294967296", "T99999999999999999999", "T" + "9" * 5000, "T-1"]
+)
+def test_a_ticket_beyond_all_numbers_is_none(waiting, call, ticket):
+    path, run_id = waiting
+    assert "such as 'T1'" in call("answer", path, run_id, ticket, "5", status=2).err
+
+
+def test_a_result_that_is_too_deep_is_no_json(waiting, call):
+    path, run_id = waiting
+    assert "the result as JSON" in call("answer", path, run_id, "T1", "[" * 99_999, status=2).err
