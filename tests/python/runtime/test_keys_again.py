@@ -244,7 +244,7 @@ def test_the_next_request_decides_on_calls_too(store):
 
 
 @pytest.mark.random_cases
-def test_any_requests_that_are_cut_off_at_any_moment_pay_once():
+def test_any_requests_that_are_cut_off_at_any_moment_pay_at_most_once():
     for seed in seeds(12):
         chance, store = random.Random(seed), TicketStore()
         desk = Desk(store)
@@ -275,4 +275,5 @@ def test_any_requests_that_are_cut_off_at_any_moment_pay_once():
             thread.join(60)
         desk.behave = None
         assert (seed, ask(desk.agent, "run")) == (seed, "done")
-        assert (seed, desk.paid, len(store.runs())) == (seed, [1], 1)
+        # A call that a loop has left in the middle is in doubt, and is not made again.
+        assert (seed, len(desk.paid) <= 1, len(store.runs())) == (seed, True, 1)
