@@ -115,20 +115,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
     machine.more_approval = more_approval(records);
     match &first.event {
         Event::ModelReplied { .. } if machine.trusts_log() => machine.take_recorded(records, at),
-        Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } => {
-            let details = ReplyDetails {
-                finish_reason: *finish_reason,
-                usage: usage.as_deref().copied(),
-                first_at: *first_at,
-                model: ModelName { model: model.clone(), provider: provider.clone() },
-            };
-            if *streamed {
-                machine.push(unread(machine, text), at);
-                machine.end_reply_with(details, at);
-            } else {
-                machine.reply_with(text, details, at);
-            }
-        }
+        Event::ModelReplied { .. } => reply(machine, &first.event, at),
         Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),
         Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
         Event::TicketOpened(_) | Event::Noted { note: Note::Exhausted(_) }
@@ -172,6 +159,25 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         },
     }
     compare(machine, at, records)
+}
+
+/// Passes the machine a reply as it arrived: whole, or in a stream.
+fn reply(machine: &mut RunMachine, event: &Event, at: f64) {
+    let Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } = event else {
+        return;
+    };
+    let details = ReplyDetails {
+        finish_reason: *finish_reason,
+        usage: usage.as_deref().copied(),
+        first_at: *first_at,
+        model: ModelName { model: model.clone(), provider: provider.clone() },
+    };
+    if *streamed {
+        machine.push(unread(machine, text), at);
+        machine.end_reply_with(details, at);
+    } else {
+        machine.reply_with(text, details, at);
+    }
 }
 
 /// What is left of a reply of which a part was pushed already, to start calls early.

@@ -9,7 +9,7 @@ fn every_mark_has_a_signal() {
 }
 
 #[test]
-fn sentences_that_take_a_move_back() {
+fn sentences_that_lead_away_from_a_move() {
     for text in [
         "Do not run this:",
         "Don't execute the following:",
@@ -47,6 +47,10 @@ fn sentences_that_take_a_move_back() {
     ] {
         assert!(retracts(text, Beside::Before), "{text}");
     }
+}
+
+#[test]
+fn sentences_that_take_a_move_back() {
     for text in [
         "Never mind.",
         "Cancel that.",
@@ -80,6 +84,10 @@ fn sentences_that_take_a_move_back() {
     ] {
         assert!(retracts(text, Beside::Behind), "{text}");
     }
+}
+
+#[test]
+fn remarks_that_take_a_move_back() {
     for text in
         ["do not run", "dry run", "if the user agrees", "DRAFT", "Found it. Not to be executed.", "wait for approval"]
     {

@@ -70,15 +70,19 @@ impl RunState {
                 self.more_approval.extend(more.iter().map(|(tool, approval)| (Arc::clone(tool), *approval)));
             }
             Event::RunFinished { reason, value, success, error, limit } => {
-                self.limit = limit.or(self.limit);
-                self.midway = false;
-                self.interrupted = self.phase;
-                self.phase = Phase::Finished;
-                self.ending =
-                    Some(Ending { reason: *reason, value: value.clone(), success: *success, error: error.clone() });
+                let (value, error) = (value.clone(), error.clone());
+                self.on_run_finished(Ending { reason: *reason, value, success: *success, error }, *limit);
             }
         }
         self.last_at = at;
+    }
+
+    fn on_run_finished(&mut self, ending: Ending, limit: Option<Limit>) {
+        self.limit = limit.or(self.limit);
+        self.midway = false;
+        self.interrupted = self.phase;
+        self.phase = Phase::Finished;
+        self.ending = Some(ending);
     }
 
     fn on_model_replied(&mut self, text: &Arc<str>) {

@@ -237,9 +237,9 @@ fn a_wait_below_the_run_is_noted_once_and_replayed() {
     machine.time_out(7.0);
     machine.complete_call(TicketId(1), ok("1"), 7.25);
     let log = machine.take_records();
-    let notes = log
-        .iter()
-        .filter(|record| matches!(record.event, Event::Noted { note: Note::Paused(seconds) } if seconds == 1.5));
+    let notes = log.iter().filter(
+        |record| matches!(record.event, Event::Noted { note: Note::Paused(seconds) } if (seconds - 1.5).abs() < 1e-9),
+    );
     assert_eq!(notes.count(), 1);
     assert_eq!(replay(&log).unwrap().deadline(), Some(7.5));
     assert_eq!(RunMachine::load(&log).unwrap().deadline(), Some(7.5));
