@@ -335,7 +335,7 @@ def test_a_crash_after_an_edit_repeats_no_other_call(store, effect):
 
     decide(note, Agent(ScriptedModel([act("pay", **CALL), finish()]), tools=[pay_again]))
     made.clear()
-    run_id = store.import_run(logs[0])
+    run_id = store.import_run(logs[0], trust=True)
     agent = Agent(ScriptedModel([finish()]), tools=[pay_again], store=store)
     result = agent.resume_sync(run_id)
     # A driver worked on the run: the call may have been made.
@@ -404,7 +404,7 @@ def test_nothing_but_a_decision_changes_an_approved_call():
         at = kinds.index("approved")
         shifted = [*lines[: at + 1], renumbered(extra, at + 1)]
         with pytest.raises(Exception, match="can't follow"):
-            TicketStore().import_run("\n".join(shifted))
+            TicketStore().import_run("\n".join(shifted), trust=True)
 
 
 def renumbered(line, seq):

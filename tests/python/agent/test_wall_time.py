@@ -199,6 +199,6 @@ def test_a_function_that_asks_a_person_takes_none_of_the_time(clock):
         return True
 
     agent = agent_of(clock, [CALLS["approval"], finish()], None)
-    assert agent.run_sync("go", approve=approve).stop_reason == "finished"
+    assert agent.run_sync("go", approve=approve, answer=approve).stop_reason == "finished"
     agent = agent_of(clock, [CALLS["approval"], finish()], None)
-    assert asyncio.run(agent.run("go", approve=approve)).stop_reason == "finished"
+    assert asyncio.run(agent.run("go", approve=approve, answer=approve)).stop_reason == "finished"

@@ -201,19 +201,18 @@ def test_defaults_are_arguments():
 def test_a_default_that_was_shown_is_executed_or_the_deploy_is_refused():
     got = []
 
-    def agent(default, store):
+    def agent(default, store, *replies):
         @tool(needs_approval=True)
         def transfer(to: str, amount: int = default) -> str:
             got.append((to, amount))
             return "sent"
 
-        model = ScriptedModel([act("transfer", to="ann"), finish()])
-        return Agent(model, tools=[transfer], store=store)
+        return Agent(ScriptedModel(list(replies)), tools=[transfer], store=store)
 
     with TicketStore() as store:
 
         async def leave():
-            run = agent(5, store).start("go")
+            run = agent(5, store, act("transfer", to="ann")).start("go")
             async for event in run.watch():
                 if getattr(event, "needs_approval", False):
                     return run.id
@@ -225,8 +224,8 @@ def test_a_default_that_was_shown_is_executed_or_the_deploy_is_refused():
         assert view(ticket).short == "transfer \u2192 ann, 5"
         run.approve(ticket, seal=ticket.seal)
         with pytest.raises(UsageError, match="/amount is 7"):
-            agent(7, store).resume_sync(run_id)
-        agent(5, store).resume_sync(run_id)
+            agent(7, store, finish()).resume_sync(run_id)
+        agent(5, store, finish()).resume_sync(run_id)
     assert got == [("ann", 5)]
 
 
@@ -331,7 +330,7 @@ def test_the_key_of_the_seals_is_in_the_log_alone(left):
     compacted = store.run(run.id)
     assert compacted.awaiting_approval[0].seal == run.awaiting_approval[0].seal
     for one in (run, compacted):
-        shown = [event.to_json() for event in one.log] + [one.trace().to_html(), repr(one.log)]
+        shown = [event.to_json() for event in one.log] + [one.to_html(), repr(one.log)]
         assert not any(key in text for text in shown)
 
 

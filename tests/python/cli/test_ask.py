@@ -97,9 +97,9 @@ def test_nobody_answers_a_question_at_no_terminal(replies, ask, monkeypatch):
 def test_a_person_answers_a_question_until_the_answer_fits(replies, ask, monkeypatch):
     words = iter(["L\n", "M\n"])
     screen = io.StringIO()
-    monkeypatch.setattr("callslip.approval._screen", lambda: screen)
-    monkeypatch.setattr("callslip.approval._drop_typed_ahead", lambda: None)
-    monkeypatch.setattr("callslip.approval._wait_for_line", lambda: None)
+    monkeypatch.setattr("callslip.approval._ask._screen", lambda: screen)
+    monkeypatch.setattr("callslip.approval._ask._drop_typed_ahead", lambda: None)
+    monkeypatch.setattr("callslip.approval._ask._wait_for_line", lambda: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(words)))
     replies(act("ask_user", question="Which?\x1b[2J", choices=["S", "M"]), finish("ordered"))
     shown = ask("Order.", "--tool", "callslip:ask_user")

@@ -242,7 +242,10 @@ def test_a_decision_at_the_terminal_reaches_the_workers(store, database, capsys)
         fleet = Fleet(store, [agent])
         run_id = await fleet.submit("clerk", "Pay 7.")
         assert await fleet.drive(run_id) == "rests"
-        assert main(["approve", database, run_id, "T1", "--by", "Ann"]) == 0
+        (ticket,) = store.run(run_id).awaiting_approval
+        approve = ["approve", database, run_id, "T1", "--by", "Ann"]
+        assert main(approve) == 2
+        assert main([*approve, "--seal", ticket.seal]) == 0
         assert "as soon as a worker" in capsys.readouterr().out
         assert await fleet.drive(run_id) == "over"
         assert store.tickets(run=run_id)[0].result == "paid 7"

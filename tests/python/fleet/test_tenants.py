@@ -251,7 +251,8 @@ async def test_lanes_of_the_earlier_version_become_those_of_this_one(web, databa
             "DROP VIEW callslip.runs, callslip.tickets; "
             "ALTER TABLE callslip.run DROP COLUMN owner, ADD UNIQUE (submit_key); "
             "DROP INDEX IF EXISTS callslip.run_submit_key; "
-            "ALTER TABLE callslip.ticket DROP COLUMN awaits_result, DROP COLUMN external; "
+            "ALTER TABLE callslip.ticket DROP COLUMN awaits_result, DROP COLUMN external, "
+            "DROP COLUMN answer_key; "
             "DROP TABLE callslip.tenant; DROP INDEX pgmq.q_callslip_default_lane; "
             "ALTER TABLE callslip.worker DROP COLUMN refuses; UPDATE callslip.meta SET version = 2"
         )
