@@ -218,6 +218,7 @@ _MODULES = {
     "testing",
     "tools",
     "trace",
+    "web",
 }
 
 

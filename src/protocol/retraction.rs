@@ -137,7 +137,7 @@ const WRONG: [&str; 5] = ["incorrect", "invalid", "mistake", "mistaken", "wrong"
 /// Words of a model that tells what it does.
 pub(super) const NARRATION: [&str; 8] = ["i", "let", "lets", "me", "my", "us", "we", "our"];
 /// What takes back a move that was just written.
-const CANCELLED: [&str; 16] = [
+const CANCELLED: [&str; 13] = [
     "actually do not",
     "actually no",
     "actually wait",
@@ -145,16 +145,15 @@ const CANCELLED: [&str; 16] = [
     "just kidding",
     "never mind",
     "nevermind",
-    "no",
     "no wait",
     "not so fast",
     "on second thought",
     "oops",
-    "stop",
-    "wait",
     "wait do not",
     "wait no",
 ];
+/// The same in one word, behind a move.
+const ENDS: [&str; 3] = ["no", "stop", "wait"];
 /// The same, before a word for the move.
 const CANCELS: [&str; 10] =
     ["abort", "cancel", "discard", "disregard", "drop", "forget", "ignore", "scratch", "skip", "undo"];
@@ -180,7 +179,7 @@ pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
 /// Words without one of which no sentence takes a move back; `t` is what is left of "don't".
 static SIGNALS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let first = CANCELLED.iter().filter_map(|phrase| phrase.split(' ').next());
-    let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).chain(&WRONG);
+    let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).chain(&ENDS).chain(&WRONG);
     let said = SAID.iter().chain(&TEXTS).chain(&HANDLING).chain(&LATER).chain(&WAITING);
     let lists = lists.chain(said).copied();
     let marks = marks().chain(["anti", "g", "hold", "instance"]);
@@ -287,8 +286,9 @@ fn takes_back(sentence: &str, beside: Beside) -> bool {
         return true;
     }
     let leads = beside == Beside::Before && sentence.ends_with([':', '：', ')']);
-    beside != Beside::Before
-        && (cancels(first, &words) || beside == Beside::Behind && (is_wrong(&words) || only_if(&words)))
+    let ends = || matches!(first.as_slice(), [word] if ENDS.contains(word));
+    beside != Beside::Before && cancels(first, &words)
+        || beside == Beside::Behind && (ends() || is_wrong(&words) || only_if(&words))
         || !narrates && (clauses.iter().any(denied) || needs_consent(&words) || asks_for_consent(&words))
         || leads && !narrates && leads_elsewhere(&words)
 }

@@ -15,7 +15,7 @@ from callslip._runtime.calls import ProgramCall
 from callslip._runtime.pauses import note_pauses
 from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
-from callslip.approval import is_wanted
+from callslip.approval._ask import is_wanted
 from callslip.errors import UsageError
 from callslip.runs import Ticket
 from callslip.runs._answered import answered

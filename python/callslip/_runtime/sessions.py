@@ -83,8 +83,7 @@ def new_session(
         KeyTaken: The store has a run with this key.
         StoreError: The run cannot be written down.
     """
-    said = read_content("the task", task)
-    worker = agent._in_effect()
+    said, worker = read_content("the task", task), agent._in_effect()
     depth = worker.limits.depth if limits is None else check_limits(limits).depth
     run_id = root = known.run_id or new_run_id()
     parent, above, levels = None, None, depth

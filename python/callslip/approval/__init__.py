@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callslip.approval._ask import at_terminal, in_notebook, is_wanted
+from callslip.approval._ask import at_terminal, in_notebook
 from callslip.approval._view import CallRow, CallView, view
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ __all__ = [
     "CallView",
     "at_terminal",
     "in_notebook",
-    "is_wanted",
     "view",
 ]
 

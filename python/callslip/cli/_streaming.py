@@ -7,6 +7,7 @@ from typing import Any
 
 from callslip import approval
 from callslip._runtime.sync_stream import SyncStream
+from callslip.approval._ask import is_wanted
 from callslip.cli._output import print_json, print_piece, print_text
 from callslip.errors import UsageError
 from callslip.events import (
@@ -102,7 +103,7 @@ class _Screen:
 def _decide(run: Run[Any], ticket: Ticket) -> None:
     """Ask the person about a call. If nobody sits at a terminal, the call is denied."""
     problem: str | None = None
-    mark = approval.is_wanted.set(lambda: _is_in(run.awaiting_approval, ticket))
+    mark = is_wanted.set(lambda: _is_in(run.awaiting_approval, ticket))
     try:
         while _is_in(run.awaiting_approval, ticket):
             decision = approval.at_terminal(ticket, problem)
@@ -117,13 +118,13 @@ def _decide(run: Run[Any], ticket: Ticket) -> None:
                 # Of arguments that the tool does not take; or somebody else has decided.
                 problem = str(error)
     finally:
-        approval.is_wanted.reset(mark)
+        is_wanted.reset(mark)
 
 
 def _answer(run: Run[Any], ticket: Ticket) -> None:
     """Ask the person for a result. If nobody sits at a terminal, the call fails."""
     problem: str | None = None
-    mark = approval.is_wanted.set(lambda: _is_in(run.awaiting_result, ticket))
+    mark = is_wanted.set(lambda: _is_in(run.awaiting_result, ticket))
     try:
         while _is_in(run.awaiting_result, ticket):
             try:
@@ -134,7 +135,7 @@ def _answer(run: Run[Any], ticket: Ticket) -> None:
                 # Of a value of another type; or somebody else has answered.
                 problem = str(error)
     finally:
-        approval.is_wanted.reset(mark)
+        is_wanted.reset(mark)
 
 
 def _is_in(waiting: list[Ticket], ticket: Ticket) -> bool:

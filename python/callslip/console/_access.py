@@ -14,7 +14,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callslip.web import is_own_origin, is_secure, place_of
+from callslip.web._requests import is_own_origin, is_secure, place_of
 
 __all__ = ["LOOPBACK", "Access", "Denied", "Role", "base_of"]
 

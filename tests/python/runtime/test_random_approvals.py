@@ -184,7 +184,7 @@ async def one_run(seed, chance, protocol, replies):
     for _ in range(12):
         with TicketStore() as store:
             if log:
-                run_id = store.import_run(log)
+                run_id = store.import_run(log, trust=True)
                 if chance.random() < 0.5:
                     # At rest, by somebody who has only the store.
                     for ticket in store.tickets(awaiting_approval=True):
