@@ -102,6 +102,10 @@ BEGIN
         heads := callslip.heads_query(from_queue, source, condition, '');
         EXECUTE format('SELECT array_agg(DISTINCT tenant) FROM (%s) AS head', heads)
             INTO tenants USING moment, slots, NULL::text[], known, refused;
+        -- Whoever has no tenant now takes none: room made since then is announced, and is for a claim that locks.
+        IF tenants IS NULL THEN
+            RETURN;
+        END IF;
         -- One claim at a time for each tenant: it counts what the one before it has leased.
         INSERT INTO callslip.tenant SELECT one FROM unnest(tenants) AS one ORDER BY one COLLATE "C" ON CONFLICT DO NOTHING;
         PERFORM FROM callslip.tenant WHERE name = ANY (tenants) AND name <> '' ORDER BY name FOR UPDATE;
