@@ -1,6 +1,7 @@
 //! The fields of a protocol object: there or missing, of the right type, known or not.
 
 use super::repair_notes::RepairNotes;
+use super::retraction::{Beside, retracts};
 use super::unknown_keys::{self, Carries};
 use crate::reply::json::{Field, Record};
 use crate::reply::{BoxedViolation, Code, RepairCode, Span, Value, Violation};
@@ -110,6 +111,17 @@ impl<'a> FieldReader<'a> {
             return Ok(Some(lines.join("\n")));
         }
         self.text(key).map(|(text, _)| Some(text.to_owned()))
+    }
+
+    /// Refuses a move that says of itself that it is not to be made.
+    pub(crate) fn meant(&self, key: &str) -> Result<(), BoxedViolation> {
+        let Some(field) = self.record.fields.get(key) else { return Ok(()) };
+        if !field.value.as_str().is_some_and(|text| retracts(text, Beside::Inside)) {
+            return Ok(());
+        }
+        let message = format!("expected {} that is meant: got one whose '{key}' takes it back", self.form.name);
+        let fault = self.fault(Code::QuotedMove, message, field.span, key);
+        Err(Box::new(fault.hint("a move takes effect at once: write it when it is meant, or make another one")))
     }
 
     /// A string field that may be missing.

@@ -2,9 +2,8 @@
 
 mod leading;
 
-use crate::reply::doubt::{is_deciding, is_mark, marks};
+use crate::reply::doubt::{ByLetter, PHRASES, is_deciding, is_mark, marks};
 use leading::{HANDLING, LATER, SAID, TEXTS, WAITING, leads_elsewhere};
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Where a sentence stands.
@@ -16,6 +15,8 @@ pub(crate) enum Beside {
     Behind,
     /// It is a remark in the move, or in an object next to it.
     Remark,
+    /// It is what the move itself says of why it is made: a thought, a description.
+    Inside,
 }
 
 /// Characters of a text that are judged.
@@ -153,7 +154,10 @@ const CANCELLED: [&str; 13] = [
     "wait no",
 ];
 /// The same in one word, behind a move.
-const ENDS: [&str; 3] = ["no", "stop", "wait"];
+const ENDS: [&str; 8] = ["abort", "cancel", "halt", "no", "skip", "stop", "undo", "wait"];
+/// What somebody has done with a move that is none any more, if it was `by` them.
+const REFUSED: [&str; 9] =
+    ["blocked", "cancelled", "canceled", "declined", "denied", "refused", "rejected", "vetoed", "withdrawn"];
 /// The same, before a word for the move.
 const CANCELS: [&str; 10] =
     ["abort", "cancel", "discard", "disregard", "drop", "forget", "ignore", "scratch", "skip", "undo"];
@@ -173,37 +177,73 @@ pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
         Beside::Before => sentences(text).next_back().is_some_and(|sentence| takes_back(sentence, beside)),
         Beside::Behind => sentences(text).next().is_some_and(|sentence| takes_back(sentence, beside)),
         Beside::Remark => sentences(text).any(|sentence| takes_back(sentence, beside)),
+        Beside::Inside => sentences(text).next_back().is_some_and(disowns),
     }
 }
 
+/// Whether what a move says of itself takes it back. A thought may be about other moves, or about later ones: only an order
+/// not to make this one, and a name that says that it is none, are clear.
+fn disowns(sentence: &str) -> bool {
+    let small = small(without_label(sentence));
+    let clauses: Vec<Vec<&str>> = clauses(&small).collect();
+    let order = |clause: &Vec<&str>| {
+        let told = clause.strip_prefix(&["please"]).unwrap_or(clause);
+        matches!(told, ["do", "not", ..] | ["never", ..]) && denies_doing(told, Beside::Remark)
+    };
+    let named = |clause: &Vec<&str>| is_mark(&clause.join(" ")) || is_only_shown(clause);
+    let (Some(first), Some(last)) = (clauses.first(), clauses.last()) else { return false };
+    let narrates = clauses.len() > 1 && last.iter().any(|word| NARRATION.contains(word));
+    !narrates && (order(last) || named(first) || clauses.len() == 1 && is_conditional(first))
+}
+
 /// Words without one of which no sentence takes a move back; `t` is what is left of "don't".
-static SIGNALS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+static SIGNALS: LazyLock<ByLetter<()>> = LazyLock::new(|| {
     let first = CANCELLED.iter().filter_map(|phrase| phrase.split(' ').next());
     let lists = EXAMPLES.iter().chain(&CONDITIONS).chain(&NEEDING).chain(&CANCELS).chain(&ENDS).chain(&WRONG);
     let said = SAID.iter().chain(&TEXTS).chain(&HANDLING).chain(&LATER).chain(&WAITING);
     let lists = lists.chain(said).copied();
-    let marks = marks().chain(["anti", "g", "hold", "instance"]);
-    lists
-        .chain(first)
-        .chain(marks)
-        .chain(["as", "could", "dont", "instead", "like", "might", "never", "not", "please", "t", "would"])
-        .collect()
+    let marks = marks().chain(["anti", "approval", "confirmation", "g", "hold", "instance"]).chain(REFUSED);
+    let others = ["as", "ask", "could", "dont", "instead", "like", "might", "never", "not", "please", "t", "would"];
+    ByLetter::new(lists.chain(first).chain(marks).chain(others).map(|word| (word, ())))
 });
 /// Bytes of the longest signal.
 const SIGNAL: usize = 16;
 
 /// Whether a text may take a move back: most texts have no word that could, and are not looked at any further.
 fn may_take_back(text: &str) -> bool {
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in words(text) {
         let mut small = [0; SIGNAL];
         let Some(small) = small.get_mut(..word.len()) else { continue };
         small.copy_from_slice(word.as_bytes());
         small.make_ascii_lowercase();
-        if std::str::from_utf8(small).is_ok_and(|word| SIGNALS.contains(word)) {
+        if std::str::from_utf8(small).is_ok_and(|word| SIGNALS.get(word).is_some()) {
             return true;
         }
     }
     false
+}
+
+/// The words of a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// The words of the parts of a sentence, of which there is one at least.
+fn clauses(small: &str) -> impl Iterator<Item = Vec<&str>> {
+    small
+        .split([',', ';', '—', '–', ':', '，', '：', '、'])
+        .flat_map(|clause| clause.split(" - "))
+        .map(|clause| words(clause).collect::<Vec<_>>())
+        .filter(|words| !words.is_empty())
+}
+
+/// A sentence in small letters, with its negations written out.
+fn small(sentence: &str) -> String {
+    let small = sentence.to_lowercase();
+    if !small.contains("n't") && !small.contains("n’t") && !small.contains("dont ") {
+        return small;
+    }
+    small.replace("n't", " not").replace("n’t", " not").replace("dont ", "do not ")
 }
 
 /// The sentences of a text, each with the sign that ends it.
@@ -219,7 +259,7 @@ fn sentences(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     ends.push(text.len());
     let starts: Vec<usize> = std::iter::once(0).chain(ends.iter().copied()).collect();
     let parts = starts.into_iter().zip(ends).filter_map(|(start, end)| text.get(start..end));
-    parts.map(str::trim).filter(|part| part.contains(char::is_alphanumeric)).collect::<Vec<_>>().into_iter()
+    parts.map(str::trim).filter(|part| part.contains(char::is_alphabetic)).collect::<Vec<_>>().into_iter()
 }
 
 /// A sentence without the label before it: `Thought: …`, `**Note:** …`.
@@ -245,7 +285,7 @@ fn asks_whether(sentence: &str) -> bool {
         return false;
     }
     let small = sentence.to_lowercase();
-    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words(&small).collect();
     let pairs = || words.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
     let allowed = pairs().any(|pair| matches!(pair, ["should" | "shall" | "may" | "can" | "could", "i" | "we"]));
     let agreed =
@@ -265,12 +305,8 @@ fn is_consent(word: &str) -> bool {
 
 fn takes_back(sentence: &str, beside: Beside) -> bool {
     let sentence = without_label(sentence);
-    let small = sentence.to_lowercase().replace("n't", " not").replace("n’t", " not").replace("dont ", "do not ");
-    let clauses: Vec<Vec<&str>> = small
-        .split([',', ';', '—', '–', ':', '，', '：', '、'])
-        .map(|clause| clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect())
-        .filter(|words: &Vec<&str>| !words.is_empty())
-        .collect();
+    let small = small(sentence);
+    let clauses: Vec<Vec<&str>> = clauses(&small).collect();
     let words: Vec<&str> = clauses.iter().flatten().copied().collect();
     let (Some(first), Some(last)) = (clauses.first(), clauses.last()) else { return false };
     let denied = |words: &Vec<&str>| denies_doing(words, beside) || is_only_shown(words);
@@ -282,12 +318,18 @@ fn takes_back(sentence: &str, beside: Beside) -> bool {
     }
     let said = words.join(" ");
     // A remark may be the title of anything.
-    if is_mark(&said) && (beside != Beside::Remark || words.len() > 1 || is_deciding(&said)) {
+    let decides = || PHRASES.contains(&said.as_str()) || words.iter().any(|word| is_deciding(word));
+    if is_mark(&said) && (beside != Beside::Remark || decides()) {
         return true;
     }
     let leads = beside == Beside::Before && sentence.ends_with([':', '：', ')']);
     let ends = || matches!(first.as_slice(), [word] if ENDS.contains(word));
-    beside != Beside::Before && cancels(first, &words)
+    let refused = || words.windows(2).any(|pair| matches!(pair, [word, "by"] if REFUSED.contains(word)));
+    let so = || {
+        clauses.iter().any(|clause| matches!(clause.as_slice(), ["so" | "therefore", rest @ ..] if cancels(rest, rest)))
+    };
+    beside != Beside::Before && (cancels(first, &words) || asks_first(first))
+        || beside == Beside::Remark && (refused() || so())
         || beside == Beside::Behind && (ends() || is_wrong(&words) || only_if(&words))
         || !narrates && (clauses.iter().any(denied) || needs_consent(&words) || asks_for_consent(&words))
         || leads && !narrates && leads_elsewhere(&words)
@@ -309,6 +351,11 @@ fn only_if(words: &[&str]) -> bool {
     only < condition
         && words.iter().any(is_pronoun)
         && words.iter().any(|word| DONE.contains(word) || *word == "executed")
+}
+
+/// `ask the user first`, `ask before you pay`.
+fn asks_first(first: &[&str]) -> bool {
+    matches!(first, ["ask", .., "first"]) || matches!(first, ["ask", rest @ ..] if rest.contains(&"before"))
 }
 
 /// `please confirm`, `please review the draft`.
@@ -333,6 +380,10 @@ fn denies_doing(words: &[&str], beside: Beside) -> bool {
         let passed = rest.iter().take_while(|word| FILLERS.contains(word)).count();
         let (passed, rest) = rest.split_at(passed);
         let Some((doing, object)) = rest.split_first() else { return false };
+        // "The user did not authorise this."
+        if beside != Beside::Before && is_consent(doing) && points_to_it(object) && !object.is_empty() {
+            return true;
+        }
         // What was not done before may be what is done now.
         let past = |word: &&str| PAST.contains(word) && (beside != Beside::Before || passed.contains(&"to"));
         let spoken = told.last().is_none_or(|word| MODALS.contains(word) || past(word));

@@ -195,6 +195,19 @@ pub(crate) fn invents(text: &str) -> bool {
     text.lines().next().is_some_and(invented)
 }
 
+/// Where the first line of the text begins that only the program may write, with the result of a call.
+pub(crate) fn invented_result(text: &str) -> Option<usize> {
+    let mut at = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let start = at;
+        at += line.len();
+        let small = line.trim_start().get(..24).unwrap_or(line.trim_start()).to_ascii_lowercase();
+        let tagged = || ["<tool_re", "<tool_out", "<function_re", "<|tool_re"].iter().any(|tag| small.starts_with(tag));
+        let result = || ["observation", "tool_exec", "tool result"].iter().any(|word| small.contains(word));
+        (tagged() || result() && invented(line)).then_some(start)
+    })
+}
+
 /// Whether a line of the text begins like one that only the program or the user may write.
 fn invented(text: &str) -> bool {
     text.lines().any(|line| {

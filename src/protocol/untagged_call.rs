@@ -9,7 +9,7 @@ mod json_call;
 mod python_call;
 mod tag_call;
 
-use super::surrounding_text::without_tokens;
+use super::surrounding_text::{invented_result, without_tokens};
 use super::{Code, Move, Protocol, Reply, Violation};
 use crate::reply::Span;
 use crate::tool::{ToolSet, ToolSpec};
@@ -71,6 +71,8 @@ fn find(text: &str, tools: &Tools<'_>) -> Option<Span> {
     if tools.0.is_empty() {
         return None;
     }
+    // A model that goes on with a result of the call has invented it.
+    let text = text.get(..invented_result(text).unwrap_or(text.len()))?;
     let kept = without_tokens(text).0?;
     let text = text.get(..kept.end)?;
     let fences = Fences::of(text, kept.start);
@@ -95,7 +97,10 @@ fn find(text: &str, tools: &Tools<'_>) -> Option<Span> {
             break;
         }
     }
-    None
+    // The marks before a call count as control tokens, too.
+    let whole = text.trim_start();
+    (kept.start > 0 && fences.until == kept.start && forms::is_call(whole, tools))
+        .then(|| Span::new(text.len() - whole.len(), text.len()))
 }
 
 /// Whether a line can begin a call: it is not quoted, in a list or deep in code.

@@ -1,7 +1,6 @@
 //! Words that say that what they stand beside is not meant, not yet, or only in some case: one table for comments,
 //! settings, keys, headings, tags and fences.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// In a comment it is more than a plain remark.
@@ -18,7 +17,8 @@ const KEY: u8 = 1 << 4;
 const REPORT: u8 = 1 << 5;
 /// It begins a branch of a program, or a condition.
 const BRANCH: u8 = 1 << 6;
-/// It is a mark where it stands alone on its line.
+/// It is a mark where it stands alone, or among words for the move alone: on its line, in a heading, in brackets, behind
+/// the marks of a fence.
 const ALONE: u8 = 1 << 7;
 
 /// The table: where words count, and the words.
@@ -28,9 +28,10 @@ const TABLE: &[(u8, &[&str])] = &[
     (BRANCH, &["elif", "while", "once", "provided"]),
     (COMMENT | KEY | VALUE | HEADING | SHOWN | ALONE, &["draft"]),
     (COMMENT | KEY | VALUE | HEADING | ALONE, &["canceled", "cancelled"]),
-    (COMMENT | KEY | VALUE, &["pending"]),
+    (COMMENT | KEY | VALUE | ALONE, &["pending"]),
     (COMMENT | KEY | HEADING, &["dry"]),
-    (COMMENT | KEY, &["cancel", "conditional", "confirm", "confirmation"]),
+    (COMMENT | KEY, &["cancel", "confirm", "confirmation"]),
+    (COMMENT | KEY | ALONE, &["conditional"]),
     (COMMENT | KEY, &["depends"]),
     (KEY, &["condition", "execute", "precondition", "prerequisite"]),
     (COMMENT | REPORT, &["wait"]),
@@ -38,15 +39,43 @@ const TABLE: &[(u8, &[&str])] = &[
     (REPORT, &["error", "errors", "failure", "status", "success", "successful"]),
     (COMMENT | VALUE | HEADING | SHOWN | ALONE, &["disabled", "rejected", "skipped", "superseded"]),
     (COMMENT | VALUE | HEADING | ALONE, &["denied", "simulated", "simulation"]),
-    (COMMENT | VALUE | HEADING, &["never"]),
-    (COMMENT | VALUE, &["aborted", "invalid", "planned", "test"]),
+    (COMMENT | VALUE | HEADING | ALONE, &["never", "paused"]),
+    (COMMENT | VALUE | ALONE, &["aborted", "invalid"]),
+    (COMMENT | VALUE, &["planned", "test"]),
     (COMMENT | HEADING | SHOWN | ALONE, &["deprecated", "example", "hypothetical", "not"]),
-    (COMMENT | HEADING | SHOWN, &["todo"]),
+    (COMMENT | HEADING | SHOWN | ALONE, &["todo"]),
     (COMMENT | HEADING | ALONE, &["wip"]),
     (COMMENT | HEADING, &["don"]),
+    (SHOWN | ALONE, &["rehearsal"]),
     (COMMENT | SHOWN | ALONE, &["incorrect", "obsolete", "sample", "wrong"]),
-    (COMMENT | SHOWN, &["ignore", "ignored", "mock", "skip"]),
+    (COMMENT | SHOWN | ALONE, &["ignore", "ignored", "mock", "skip"]),
     (COMMENT | ALONE, &["hypothetically", "later"]),
+    (
+        COMMENT | ALONE,
+        &[
+            "awaiting",
+            "blocked",
+            "demo",
+            "demonstration",
+            "dummy",
+            "fake",
+            "fictional",
+            "fictitious",
+            "guess",
+            "illustration",
+            "illustrative",
+            "optional",
+            "outdated",
+            "placeholder",
+            "refused",
+            "stub",
+            "tba",
+            "tbd",
+            "tentative",
+            "vetoed",
+            "withdrawn",
+        ],
+    ),
     (ALONE, &["avoid", "bad", "counterexample", "dryrun", "format", "pseudocode", "syntax", "template"]),
     (
         SHOWN,
@@ -61,7 +90,6 @@ const TABLE: &[(u8, &[&str])] = &[
             "patch",
             "quotation",
             "quote",
-            "rehearsal",
             "transcript",
             "untrusted",
             "xfail",
@@ -79,7 +107,6 @@ const TABLE: &[(u8, &[&str])] = &[
             "assume",
             "assumed",
             "assuming",
-            "awaiting",
             "before",
             "cannot",
             "changeme",
@@ -87,23 +114,17 @@ const TABLE: &[(u8, &[&str])] = &[
             "correction",
             "could",
             "deleted",
-            "demo",
             "disable",
             "dont",
             "dozen",
-            "dummy",
             "either",
             "etc",
             "except",
-            "fake",
             "fixme",
-            "guess",
             "guessed",
             "halt",
             "hold",
             "hundred",
-            "illustration",
-            "illustrative",
             "instead",
             "invented",
             "maybe",
@@ -113,11 +134,8 @@ const TABLE: &[(u8, &[&str])] = &[
             "mistake",
             "nope",
             "only",
-            "optional",
             "or",
-            "outdated",
             "perhaps",
-            "placeholder",
             "possibly",
             "presumably",
             "probably",
@@ -129,11 +147,7 @@ const TABLE: &[(u8, &[&str])] = &[
             "revert",
             "should",
             "sorry",
-            "stub",
-            "tba",
             "tbc",
-            "tbd",
-            "tentative",
             "tentatively",
             "then",
             "thousand",
@@ -147,19 +161,12 @@ const TABLE: &[(u8, &[&str])] = &[
             "unsure",
             "unverified",
             "whenever",
-            "withdrawn",
-            "blocked",
             "customize",
             "decide",
             "decides",
-            "demonstration",
-            "fictional",
-            "fictitious",
             "made",
             "nothing",
-            "refused",
             "varies",
-            "vetoed",
             "your",
         ],
     ),
@@ -167,8 +174,15 @@ const TABLE: &[(u8, &[&str])] = &[
 /// What words of comments begin with that leave the decision to somebody.
 const STEMS: [&str; 8] = ["approv", "authoriz", "declin", "forbid", "prohibit", "provision", "unapprov", "unconfirm"];
 
+/// Words for the move, and words of no weight, that a mark may have beside it.
+const BESIDE: [&str; 24] = [
+    "a", "above", "action", "an", "below", "block", "call", "calls", "code", "command", "for", "is", "json", "move",
+    "now", "only", "output", "purposes", "request", "response", "the", "this", "version", "was",
+];
 /// Marks of several words.
-pub(crate) const PHRASES: [&str; 20] = [
+pub(crate) const PHRASES: [&str; 26] = [
+    "after approval",
+    "after confirmation",
     "an example",
     "anti pattern",
     "as an example",
@@ -187,15 +201,50 @@ pub(crate) const PHRASES: [&str; 20] = [
     "not executed",
     "not now",
     "not yet",
+    "on approval",
+    "on confirmation",
     "on hold",
     "sample call",
+    "upon approval",
+    "upon confirmation",
 ];
 
-static WORDS: LazyLock<HashMap<&str, u8>> =
-    LazyLock::new(|| TABLE.iter().flat_map(|(uses, words)| words.iter().map(|word| (*word, *uses))).collect());
+static WORDS: LazyLock<ByLetter<u8>> =
+    LazyLock::new(|| ByLetter::new(TABLE.iter().flat_map(|(uses, words)| words.iter().map(|word| (*word, *uses)))));
 
 fn is(word: &str, wanted: u8) -> bool {
     WORDS.get(word).is_some_and(|uses| uses & wanted != 0)
+}
+
+/// A few hundred words in small letters, found by their first letter: every word of a text around a move is looked up, and
+/// most have none that begins and is as long like it.
+#[derive(Debug)]
+pub(crate) struct ByLetter<T>([Vec<(&'static str, T)>; 26]);
+
+impl<T> ByLetter<T> {
+    pub(crate) fn new(words: impl Iterator<Item = (&'static str, T)>) -> Self {
+        let mut letters = std::array::from_fn(|_| Vec::new());
+        for (word, what) in words {
+            if let Some(list) = letter(word).and_then(|at| letters.get_mut(at)) {
+                list.push((word, what));
+            }
+        }
+        Self(letters)
+    }
+
+    /// What belongs to a word in small letters.
+    pub(crate) fn get(&self, word: &str) -> Option<&T> {
+        let list = self.0.get(letter(word)?)?;
+        list.iter().find(|(known, _)| *known == word).map(|(_, what)| what)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &(&'static str, T)> {
+        self.0.iter().flatten()
+    }
+}
+
+fn letter(word: &str) -> Option<usize> {
+    word.bytes().next()?.checked_sub(b'a').map(usize::from)
 }
 
 /// Whether a word in small letters makes what it stands beside depend on something, or says that it isn't meant.
@@ -218,6 +267,11 @@ pub(crate) fn is_shown(word: &str) -> bool {
     is(&word.to_lowercase(), SHOWN)
 }
 
+/// Whether a word behind the marks of a fence says that its text is only shown, or not meant.
+pub(crate) fn is_shown_in_fence(word: &str) -> bool {
+    is(&word.to_lowercase(), SHOWN | ALONE | HEADING)
+}
+
 /// Whether a word in small letters, in a key, says when, how or whether a move is meant, or how something went.
 pub(crate) fn is_condition(word: &str) -> bool {
     is(word, KEY | REPORT)
@@ -235,12 +289,25 @@ pub(crate) fn is_branch(word: &str) -> bool {
 
 /// The words that are a mark where they stand alone.
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
-    WORDS.iter().filter(|(_, uses)| **uses & ALONE != 0).map(|(word, _)| *word)
+    WORDS.iter().filter(|(_, uses)| *uses & ALONE != 0).map(|(word, _)| *word)
 }
 
 /// Whether words in small letters, with one blank between them, are a mark.
 pub(crate) fn is_mark(said: &str) -> bool {
-    PHRASES.contains(&said) || is(said, ALONE)
+    PHRASES.contains(&said) || is_marked(said.split(' '))
+}
+
+/// Whether words in small letters are a mark that stands alone, or among words for the move.
+fn is_marked<'w>(words: impl Iterator<Item = &'w str>) -> bool {
+    let mut marked = false;
+    for word in words {
+        let mark = is(word, ALONE);
+        if !mark && !BESIDE.contains(&word) {
+            return false;
+        }
+        marked |= mark;
+    }
+    marked
 }
 
 #[cfg(test)]

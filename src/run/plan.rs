@@ -187,7 +187,7 @@ struct Block<'a> {
 
 /// What a call uses of other calls.
 struct Needs {
-    /// With `$$` read as `$` where nothing is referred to.
+    /// With `$$name` read as `$name` where nothing is referred to.
     arguments: Arc<Value>,
     /// JSON pointers of the arguments that refer to other calls.
     pointers: Vec<String>,
@@ -273,7 +273,14 @@ impl Block<'_> {
         }
         let (pointers, tickets) = self.references(call)?;
         if tickets.is_empty() {
-            let arguments = Arc::new(reference::substitute(&arguments, &|_| None));
+            // Before version 9, every text lost its first dollar of two.
+            let is_call = |name: &str| {
+                self.start.version < WHOLE_VALUES
+                    || self.later.contains_key(name)
+                    || self.names.contains_key(name)
+                    || self.state.call_ids.contains_key(name)
+            };
+            let arguments = Arc::new(reference::substitute(&arguments, &|_| None, &is_call));
             return Ok(Needs { arguments, pointers, tickets });
         }
         Ok(Needs { arguments, pointers, tickets })

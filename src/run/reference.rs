@@ -167,18 +167,26 @@ fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut impl FnMut(&'a 
     }
 }
 
-/// The arguments with each `$name` that `result` knows replaced by that call's result, and `$$x` by `$x`.
-pub(super) fn substitute(arguments: &Value, result: &dyn Fn(&str) -> Option<Value>) -> Value {
+/// The arguments with each `$name` that `result` knows replaced by that call's result, and `$$name` by `$name` where the
+/// latter would be a reference: to a call that `is_call` knows, or by an id that looks like that of one.
+pub(super) fn substitute(
+    arguments: &Value,
+    result: &dyn Fn(&str) -> Option<Value>,
+    is_call: &dyn Fn(&str) -> bool,
+) -> Value {
     match arguments {
         Value::String(text) => match text.strip_prefix('$') {
-            Some(literal) if literal.starts_with('$') => Value::from(literal),
+            Some(literal) if literal.starts_with('$') => {
+                let name = literal.trim_start_matches('$');
+                if is_call(name) || is_id_of_a_call(name) { Value::from(literal) } else { arguments.clone() }
+            }
             // The log says which calls are referred to: what older versions took for a reference stays one.
             Some(name) => result(name).unwrap_or_else(|| arguments.clone()),
             None => arguments.clone(),
         },
-        Value::Array(items) => Value::Array(items.iter().map(|item| substitute(item, result)).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| substitute(item, result, is_call)).collect()),
         Value::Object(object) => {
-            Value::Object(object.iter().map(|(name, item)| (name, substitute(item, result))).collect())
+            Value::Object(object.iter().map(|(name, item)| (name, substitute(item, result, is_call))).collect())
         }
         other => other.clone(),
     }
@@ -291,8 +299,21 @@ mod tests {
     fn results_keep_their_type_and_unknown_names_stay() {
         let result = |name: &str| (name == "one").then(|| value("[1, 2]"));
         assert_eq!(
-            substitute(&value(r#"{"a": "$one", "b": "$five", "c": "$$one"}"#), &result),
+            substitute(&value(r#"{"a": "$one", "b": "$five", "c": "$$one"}"#), &result, &|name| name == "one"),
             value(r#"{"a": [1, 2], "b": "$five", "c": "$one"}"#)
         );
+    }
+
+    proptest::proptest! {
+        /// No text loses a character but for one that would otherwise be a reference.
+        #[test]
+        fn dollars_stay(text in "\\${0,4}[a-z_ =^\\\\$\n1]{0,6}\\${0,3}", id in "\\${2,4}(one|call_[0-9])") {
+            let is_call = |name: &str| name == "one";
+            let of = |text: &str| substitute(&Value::from(text), &|_| None, &is_call);
+            if text.trim_start_matches('$') != "one" {
+                proptest::prop_assert_eq!(of(&text), Value::from(text.as_str()));
+            }
+            proptest::prop_assert_eq!(of(&id), Value::from(&id[1..]));
+        }
     }
 }

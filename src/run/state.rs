@@ -341,7 +341,8 @@ impl RunState {
                 _ => None,
             }
         };
-        Arc::new(reference::substitute(&call.arguments, &result))
+        let is_call = |name: &str| !self.framed || self.call_ids.contains_key(name);
+        Arc::new(reference::substitute(&call.arguments, &result, &is_call))
     }
 
     /// Whether the model has repeated refused calls so often that the run ends.

@@ -35,8 +35,8 @@ const LONGEST_MARK: usize = 60;
 /// protocol, and without.
 pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) -> Option<Span> {
     let (left, right) = (joined(raw, before), joined(raw, after));
-    // Most replies end with their move, and so nothing can close behind it.
-    let closes = !right.trim().is_empty();
+    // Most replies end with their move, or with the end of its fence, and so nothing can close behind it.
+    let closes = !is_end_of_fence(&right);
     let encloses = |place: Span| {
         let line = (line_before(raw, place, before), line_after(raw, place, after));
         in_sentence(&line, &left, &right) || in_quotes(&line, &left, &right)
@@ -57,6 +57,12 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
     };
     let is_shown = is_enclosed || turns::is_of_another(&left) || neighbours::take_back(&left, &right);
     is_shown.then(|| before.last().copied().unwrap_or(Span::at(0)))
+}
+
+/// Whether a text is blank but for the marks of a fence on one line.
+fn is_end_of_fence(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text.len() > 2 && text.bytes().all(|byte| byte == b'`')
 }
 
 /// The pieces, without characters that nobody sees.

@@ -4,7 +4,7 @@
 use crate::protocol::surrounding_text::invents;
 use crate::protocol::unknown_keys::{is_condition, is_remark};
 use crate::reply::Span;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Keys whose names begin lines of prose as well: "Thought: …".
 const LABELS: [&str; 2] = ["thought", "thoughts"];
@@ -13,6 +13,8 @@ const LONGEST_KEY: usize = 200;
 
 /// What stands around or behind every key and name.
 pub(super) const KEY: &str = "\"'`:=";
+/// Names that are compared one by one.
+const FEW: usize = 16;
 /// Names of several words that are looked for.
 const SEVERAL_WORDS: usize = 40;
 
@@ -66,14 +68,21 @@ pub(super) fn is_name(c: char) -> bool {
 pub(super) fn find<'a>(raw: &str, piece: Span, keys: &[&'a str], names: &[&'a str]) -> Option<(Span, &'a str)> {
     let text = piece.of(raw);
     let whole = |word: &str| word.chars().all(is_name);
-    let own: HashMap<String, &'a str> = keys.iter().map(|key| (key.to_ascii_lowercase(), *key)).collect();
-    let given: HashSet<&'a str> = names.iter().copied().filter(|name| whole(name)).collect();
+    // Most calls have a few arguments.
+    let many: HashSet<&'a str> = if names.len() > FEW { names.iter().copied().collect() } else { HashSet::new() };
+    let given = |word: &str| {
+        if names.len() > FEW { many.get(word).copied() } else { names.iter().copied().find(|name| *name == word) }
+    };
     let mut found = words(text).find_map(|span| {
         let written = span.of(text);
+        let key = keys.iter().copied().find(|key| key.eq_ignore_ascii_case(written));
+        let name = given(written);
+        if key.is_none() && name.is_none() {
+            return None;
+        }
         let (before, after) = (text.get(..span.start).unwrap_or(""), text.get(span.end..).unwrap_or(""));
-        let key = own.get(&written.to_ascii_lowercase()).filter(|key| is_key(before, key, written, after));
-        let name = given.get(written).filter(|_| is_argument(before, after));
-        Some((span, *key.or(name)?))
+        let key = key.filter(|key| is_key(before, key, written, after));
+        Some((span, key.or_else(|| name.filter(|_| is_argument(before, after)))?))
     });
     // Names of several words are rare.
     for name in names.iter().filter(|name| !name.is_empty() && !whole(name)).take(SEVERAL_WORDS) {

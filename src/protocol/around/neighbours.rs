@@ -18,13 +18,27 @@ pub(super) fn take_back(left: &str, right: &str) -> bool {
 /// Whether what is said before a move, on its line or the one above, takes it back.
 pub(super) fn leads_elsewhere(line: &str) -> bool {
     let said = without_label(line);
-    let judged = |line: &str| is_branch(line) || denies(line);
+    let judged = |line: &str| is_branch(line) || denies(line) || is_alternative(line);
     judged(line) || said.len() < line.len() && judged(said) || says(line, Beside::Before)
 }
 
 /// Whether a line says that the move is not made. Tags are no words of it.
 fn says(line: &str, beside: Beside) -> bool {
     if line.contains('<') { retracts(&strip_marks(line), beside) } else { retracts(line, beside) }
+}
+
+/// What one of several moves is called that somebody may choose: `Option A:`, `## Alternative 2`.
+fn is_alternative(line: &str) -> bool {
+    let small = line.to_lowercase();
+    let words: Vec<&str> =
+        small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).take(3).collect();
+    let named = |word: &str| word.chars().count() == 1 || word.chars().all(|c| c.is_ascii_digit());
+    let option = |word: &str| matches!(word, "alternative" | "candidate" | "choice" | "option" | "variant");
+    match words.as_slice() {
+        [word] => option(word) && !line.ends_with(char::is_alphanumeric),
+        [word, name] => option(word) && named(name),
+        _ => false,
+    }
 }
 
 /// The last line of a text that ends with it, and perhaps with the first line of a fence.
@@ -36,10 +50,13 @@ fn line_above(left: &str) -> Option<&str> {
     Some(line.trim()).filter(|line| !line.is_empty())
 }
 
-/// The first line of a text that begins behind a move, without the end of a fence.
+/// The first line of a text that begins behind a move, without the end of a fence and a rule.
 fn line_behind(right: &str) -> Option<&str> {
     let text = right.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '~'));
-    text.lines().next().map(str::trim_end).filter(|line| !line.is_empty())
+    let is_rule = |line: &&str| {
+        line.len() > 2 && line.chars().all(|c| matches!(c, '-' | '=' | '*' | '_')) || line.trim().is_empty()
+    };
+    text.lines().map(str::trim_end).find(|line| !is_rule(line))
 }
 
 /// Whether a line begins something that the next one ends: `x =`, `return`, `"draft":`, `@skip`.
@@ -55,10 +72,14 @@ fn is_begun(line: &str) -> bool {
 
 /// Whether a text is nothing but a mark that takes back what it stands beside: `[DRY RUN]`, `(draft)`, `# not yet`, `❌`.
 pub(super) fn denies(text: &str) -> bool {
+    if text.len() <= 80 && text.contains('<') {
+        return denies(&strip_marks(text).replace('<', ""));
+    }
     let line = text.trim();
     let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    // One more than a mark has may be the word that begins a remark.
-    if line.len() > 80 || line.is_empty() || words().nth(WORDS + 1).is_some() {
+    // The word that begins a remark is one more than a mark has.
+    let most = WORDS + usize::from(line.starts_with("REM "));
+    if line.len() > 80 || line.is_empty() || words().nth(most).is_some() {
         return false;
     }
     let small = line.to_lowercase();
@@ -113,6 +134,15 @@ mod tests {
             ("if (ok) {\n", ""),
             ("if approved:\n```json\n", "\n```"),
             ("!!! example\n", ""),
+            ("## Mock\n\n", ""),
+            ("**Pending:**\n", ""),
+            ("[paused]\n", ""),
+            ("On approval:\n", ""),
+            ("Option A:\n", "\n\nOption B: ask the user."),
+            ("**Fake call:**\n", ""),
+            ("", "\n# cancel"),
+            ("1. ", "\n2. Ask the user first"),
+            ("", "\n---\nEDIT: no, ask first."),
             ("example: |-\n", ""),
             ("", "\nif ok"),
             ("", ", if ok"),
@@ -142,6 +172,12 @@ mod tests {
             ("## Action\n", ""),
             ("**Action**\n", ""),
             ("## Test\n", ""),
+            ("**Sample query:**\n", ""),
+            ("Options:\n", ""),
+            ("## Option prices\n", ""),
+            ("Cancel the order:\n", ""),
+            ("The next draft of the letter:\n", ""),
+            ("", "\n---\nNext I look at the options."),
             ("- search\n", ""),
             ("✅ Step one is done.\n", ""),
             ("❌ The first try failed, so I try again:\n", ""),

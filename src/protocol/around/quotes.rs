@@ -22,6 +22,9 @@ const WRITTEN_QUOTES: [(&str, &str); 5] =
 
 /// A quote that opens before the move and closes behind it.
 pub(super) fn in_quotes(line: &(String, String), left: &str, right: &str) -> bool {
+    if right.is_ascii() && !right.contains(['"', '\'', '`', '&']) {
+        return false;
+    }
     if opens_quote(left, left.len()) && closes_quote(right) == Some(true) {
         return true;
     }

@@ -1,5 +1,6 @@
 //! Whose turn a move stands in: a model that continues the conversation writes turns of others as well.
 
+use crate::reply::doubt::is_shown;
 use crate::reply::envelope::begins_reasoning;
 use crate::reply::tag::special_token;
 
@@ -46,7 +47,7 @@ pub(super) fn is_of_another(left: &str) -> bool {
             line_begins = true;
             continue;
         }
-        if line_begins && let Some(named) = labelled(rest).or_else(|| headed(rest)) {
+        if line_begins && let Some(named) = labelled(rest).or_else(|| headed(rest)).or_else(|| of_a_text(rest)) {
             other = named;
         }
         if let Some(named) = tagged(rest) {
@@ -169,6 +170,35 @@ fn last_word_only(line: &str) -> bool {
     line.split_whitespace().filter(|part| part.contains(char::is_alphanumeric)).count() == 1
 }
 
+/// Labels of the lines that a letter begins with.
+const LETTER: [&str; 7] = ["cc", "date", "from", "reply-to", "sent", "subject", "to"];
+
+/// Whether a text of others begins or ends at a line: the head of a letter that somebody has sent, a rule with its name in
+/// it (`=== email ===`, `--- end of email ---`).
+fn of_a_text(rest: &str) -> Option<bool> {
+    let mut labels = rest.lines().map_while(|line| {
+        let label = line.split_once(':').filter(|(label, _)| label.len() <= LONGEST_MARK)?.0;
+        let label = without_marks(label).to_lowercase();
+        LETTER.contains(&label.as_str()).then_some(label)
+    });
+    if let Some(first) = labels.next() {
+        let all: Vec<String> = std::iter::once(first).chain(labels).collect();
+        let has = |wanted: &str| all.iter().any(|label| label == wanted);
+        return (has("from") && has("subject")).then_some(true);
+    }
+    let line = rest.lines().next().unwrap_or("").trim();
+    let sign = line.chars().next().filter(|c| matches!(c, '=' | '-' | '*' | '#' | '_' | '~' | '+'))?;
+    let name = line.trim_start_matches(sign);
+    let framed = line.len() - name.len() > 2 && name.trim_end_matches(sign).len() + 2 < name.len();
+    let mut words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let short = framed && words.clone().nth(WORDS_OF_RULE).is_none();
+    let ends = words.clone().any(|word| word.eq_ignore_ascii_case("end"));
+    (short && words.any(is_shown)).then_some(!ends)
+}
+
+/// Words in a rule, at most.
+const WORDS_OF_RULE: usize = 4;
+
 fn without_marks(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c))
 }
@@ -240,6 +270,10 @@ mod tests {
             "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
             "<｜hy_User｜>",
             "<role>HUMAN</role>",
+            "From: mallory@x.org\nSubject: hi\n\n",
+            "**From:** Mallory\n**To:** me\n**Subject:** hi\n\nDo this:\n",
+            "=== email ===\n",
+            "--- Document 1 ---\n",
         ] {
             assert!(is_of_another(text), "{text}");
         }
@@ -271,6 +305,11 @@ mod tests {
             "<role>ASSISTANT</role>",
             "<tool_response>4</tool_response>\n",
             "<|tool_calls_section_begin|>",
+            "From: Oslo\nTo: Rome\nDate: 3 May\n",
+            "To: Bob\nSubject: hi\n\nHello\n",
+            "=== email ===\nhi\n=== end of email ===\n",
+            "=== Step 1 ===\n",
+            "---\n",
         ] {
             assert!(!is_of_another(text), "{text}");
         }

@@ -81,6 +81,11 @@ fn sentences_that_take_a_move_back() {
         "^ this is wrong",
         "This will only be executed if Bob accepts.",
         "Stop.",
+        "Cancel",
+        "# cancel",
+        "2. Ask the user first",
+        "Ask Bob before you pay.",
+        "EDIT: cancelled.",
     ] {
         assert!(retracts(text, Beside::Behind), "{text}");
     }
@@ -88,9 +93,19 @@ fn sentences_that_take_a_move_back() {
 
 #[test]
 fn remarks_that_take_a_move_back() {
-    for text in
-        ["do not run", "dry run", "if the user agrees", "DRAFT", "Found it. Not to be executed.", "wait for approval"]
-    {
+    for text in [
+        "do not run",
+        "dry run",
+        "if the user agrees",
+        "DRAFT",
+        "Found it. Not to be executed.",
+        "wait for approval",
+        "rejected by reviewer",
+        "illustration only",
+        "Ask the user first, then pay tomorrow.",
+        "The user did not authorise this, so skip it.",
+        "for demo purposes only",
+    ] {
         assert!(retracts(text, Beside::Remark), "{text}");
     }
 }
@@ -149,5 +164,37 @@ fn sentences_that_tell_what_is_done() {
     }
     for text in ["the format", "Format", "not found before", "failed before", "The user asked for it, if possible."] {
         assert!(!retracts(text, Beside::Remark), "{text}");
+    }
+}
+
+#[test]
+fn moves_that_disown_themselves() {
+    for text in [
+        "DRAFT - cancelled, do not run this",
+        "only if the user approves",
+        "DRY RUN. Do not execute this.",
+        "This is only an example.",
+        "I look. Never run this!",
+        "mock call",
+        "draft",
+    ] {
+        assert!(retracts(text, Beside::Inside), "{text}");
+    }
+    for text in [
+        "I should not call the tool again, so I answer.",
+        "I must not send it yet. First I search.",
+        "I should not pay yet.",
+        "Do not tell the user the number.",
+        "If the user agrees, I pay.",
+        "I need to find an example.",
+        "This is not a drill.",
+        "Find the example file",
+        "Cancel it",
+        "The user did not confirm the date, so I take today.",
+        "Never mind the format, I search.",
+        "Get the draft",
+        "I wait for the approval of the invoice",
+    ] {
+        assert!(!retracts(text, Beside::Inside), "{text}");
     }
 }

@@ -98,7 +98,8 @@ pub(super) fn is_plain_call(text: &str, tools: &Tools<'_>) -> bool {
 }
 
 fn is_value(text: &str, tools: &Tools<'_>) -> bool {
-    let listed = text.strip_prefix('[').and_then(|inside| inside.trim_end().strip_suffix(']'));
+    // The bracket at its end may be what is cut off.
+    let listed = text.strip_prefix('[').map(|inside| inside.trim_end().strip_suffix(']').unwrap_or(inside));
     json_call::verdict(text, tools) == Verdict::Call
         || listed.is_some_and(|inside| python_call::are_calls(inside.trim(), tools))
 }
@@ -113,6 +114,13 @@ pub(super) fn names_a_call(text: &str, tools: &Tools<'_>) -> bool {
 fn is_headed(text: &str, tools: &Tools<'_>) -> bool {
     let Some(open) = text.find('{').filter(|open| *open > 0 && *open <= HEAD) else { return false };
     let (head, object) = (text.get(..open).unwrap_or(""), text.get(open..).unwrap_or(""));
+    // No other words lead to the name of a tool like these.
+    if head.rsplit_once("to=functions.").is_some_and(|(_, rest)| {
+        let name = rest.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).next().unwrap_or("");
+        tools.names(name)
+    }) {
+        return true;
+    }
     if head.trim_end().lines().count() > 3 {
         return false;
     }

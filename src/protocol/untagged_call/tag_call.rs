@@ -80,7 +80,36 @@ pub(super) fn is_call(text: &str, tools: &Tools<'_>) -> bool {
     if forms::is_plain_call(without_tags(inside), tools) {
         return true;
     }
-    text.ends_with('>') && names_a_tool(text, tools)
+    text.ends_with('>') && names_a_tool(text, tools) || begins_calls(first) && begins_with_a_tool(inside, tools)
+}
+
+/// Whether a tag or token says that calls begin: what follows may be cut anywhere.
+fn begins_calls(tag: &str) -> bool {
+    let words = tag.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
+    let mut said =
+        words.filter(|word| matches!(word.as_str(), "action" | "call" | "calls" | "function" | "invoke" | "tool"));
+    !tag.starts_with('/') && said.next().is_some()
+}
+
+/// Bytes before the name of the tool in a call that is cut.
+const HEAD: usize = 120;
+
+/// Whether the name of a tool is among the first words, and nothing but marks and keys before it.
+fn begins_with_a_tool(inside: &str, tools: &Tools<'_>) -> bool {
+    const KEYS: [&str; 9] =
+        ["call", "function", "functions", "id", "index", "name", "tool", "tool_call_id", "tool_name"];
+    let end = inside.char_indices().map(|(at, _)| at).nth(HEAD).unwrap_or(inside.len());
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    for part in inside.get(..end).unwrap_or("").split(|c: char| !word(c)).filter(|part| !part.is_empty()) {
+        if tools.names(part) {
+            return true;
+        }
+        let number = part.chars().all(|c| c.is_ascii_digit());
+        if !number && !KEYS.contains(&part.to_ascii_lowercase().as_str()) {
+            return false;
+        }
+    }
+    false
 }
 
 /// What stands between `<` and `>` at the beginning of the text.

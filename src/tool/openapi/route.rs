@@ -116,7 +116,15 @@ impl Routes {
     ) -> Result<Matched<'a>, Violation> {
         let mut fitting = self.fitting(written.target);
         if fitting.is_empty() {
-            // A slash too many or too few at the end leaves one reading.
+            // A slash too many or too few at the end leaves one reading, if nothing is changed where a value may be missing.
+            let whole = written.target.ends_with('/').then(|| self.fitting(&format!("{}0", written.target)));
+            let changes = |operation: &&Operation| written.allows(operation) && operation.method != "GET";
+            if whole.into_iter().flatten().any(|(template, _)| {
+                template.operations.iter().filter_map(|at| at_position(operations, *at)).any(|it| changes(&it))
+            }) {
+                let hint = "write every value of the path, or leave out the slash at its end";
+                return Err(unknown(route, operations).hint(hint));
+            }
             let other = written.target.strip_suffix('/').map_or_else(|| format!("{}/", written.target), str::to_owned);
             fitting = self.fitting(&other);
         }
@@ -147,8 +155,32 @@ impl Routes {
             .filter(|operation| written.allows(operation))
             .collect();
         let operation = one(route, &candidates)?;
+        if written.method.is_none() && operation.method != "GET" {
+            self.one_method(route, written.target, operations)?;
+        }
         let path = best.into_iter().next().map(|(_, values)| values).unwrap_or_default();
+        if let Some((name, value)) = path.iter().find(|(_, value)| stands_for_a_value(value)) {
+            let message =
+                format!("expected a value for '{name}' in the route: got {}, which stands for one", named(value));
+            let hint = "write the value itself in the route, or in the payload if it is meant word for word";
+            return Err(Violation::new(Code::UnknownTool, message).found(named(route)).hint(hint));
+        }
         Ok(Matched { operation, path, query: written.query })
+    }
+
+    /// Refuses a path without a method that may name operations of several: `/users/all` is one path, and `all` may be a
+    /// value in another.
+    fn one_method(&self, route: &str, target: &str, operations: &Operations) -> Result<(), Violation> {
+        let written: Vec<&str> = target.split('/').skip(1).collect();
+        let fits = |template: &&Template| template.path == target || template.fit(&written).is_some();
+        let positions = self.paths.iter().filter(fits).flat_map(|template| &template.operations);
+        let all: Vec<&Operation> = positions.filter_map(|at| at_position(operations, *at)).collect();
+        match all.split_first() {
+            Some((first, rest)) if rest.iter().any(|other| other.method != first.method) => {
+                one(route, &all).map(|_| ())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The templates that a path fits, each with the values of its placeholders. A path that is a template word for word
@@ -252,6 +284,21 @@ fn is_placeholder(value: &str, name: &str) -> bool {
     let braces = value.strip_prefix('{').is_some_and(|rest| rest.ends_with('}'));
     let angles = value.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) == Some(name);
     braces || angles || value.strip_prefix(':') == Some(name)
+}
+
+/// Whether a value of a path stands for one that is not there: `...`, `YOUR_ID`, `undefined`, `<user>`, `"5"`.
+fn stands_for_a_value(value: &str) -> bool {
+    let value = value.trim();
+    let empty = ["", "nan", "nil", "none", "null", "undefined", "xxx"];
+    let quoted = |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
+    let framed = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
+    let named = value.strip_prefix("YOUR").is_some_and(|rest| rest.starts_with(['_', '-']));
+    empty.iter().any(|word| value.eq_ignore_ascii_case(word))
+        || value.chars().all(|c| matches!(c, '.' | '…'))
+        || named
+        || ['"', '\'', '`'].into_iter().any(quoted)
+        || [('<', '>'), ('[', ']'), ('{', '}')].into_iter().any(|(open, close)| framed(open, close))
+        || value.starts_with(':') && value.chars().skip(1).all(|c| c.is_alphanumeric() || c == '_')
 }
 
 fn segments(path: &str) -> Vec<Vec<Piece>> {

@@ -105,6 +105,36 @@ fn routes_are_read_in_every_way_that_names_one_operation() {
 }
 
 #[test]
+fn routes_that_leave_a_value_or_the_method_open_name_none() {
+    let document = json!({
+        "openapi": "3.0.0", "info": {"title": "t", "version": "1"},
+        "paths": {
+            "/users": {"get": {"operationId": "list", "responses": {}}},
+            "/users/{id}": {
+                "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
+                "get": {"operationId": "one", "responses": {}},
+                "delete": {"operationId": "drop", "responses": {}}
+            },
+            "/users/all": {"delete": {"operationId": "drop_all", "responses": {}}}
+        }
+    });
+    let set = ToolSet::from_openapi(&document.to_string()).unwrap();
+    for value in ["...", "…", "YOUR_ID", "undefined", "null", "None", "\"5\"", "'5'", "<user>", "[id]", "%22%22", "xxx"]
+    {
+        assert!(set.resolve_route(&format!("DELETE /users/{value}")).is_err(), "{value}");
+    }
+    for route in ["/users/all", "/users/5", "DELETE /users/", "/users/"] {
+        assert!(set.resolve_route(route).is_err(), "{route}");
+    }
+    for value in ["5", "nullable", "Yourson", "a.b", "xxxl", "é", "me:you"] {
+        assert!(set.resolve_route(&format!("DELETE /users/{value}")).is_ok(), "{value}");
+    }
+    for route in ["DELETE /users/all", "GET /users", "GET /users/", "/users", "DELETE /users/{id}"] {
+        assert!(set.resolve_route(route).is_ok(), "{route}");
+    }
+}
+
+#[test]
 fn routes_that_name_no_operation_come_with_the_nearest() {
     let set = pets();
     for (route, message, hint) in [

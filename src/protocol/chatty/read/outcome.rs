@@ -181,7 +181,7 @@ impl ChattyDecoder {
         let Some(fence) = trimmed.get(..trimmed.len() - inside.len()).filter(|fence| fence.len() >= 3) else {
             return Ok(None);
         };
-        let content = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start();
+        let content = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').trim_start();
         let at = raw.len() - content.len();
         let Match::Yes { length, exact } = self.tags.start.at(content, true) else { return Ok(None) };
         let tail = raw.trim_end();

@@ -37,7 +37,7 @@ pub(super) fn in_last_fence(
     let whole = fence.of(text).trim_end();
     let inside = whole.trim_start_matches(['`', '~']);
     let ticks = whole.len() - inside.len();
-    let word = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    let word = inside.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
     let content = word.trim_start();
     let start = fence.start + whole.len() - content.len();
     let content = content.trim_end_matches(['`', '~']).trim_end();

@@ -180,6 +180,7 @@ fn call(reader: &mut FieldReader<'_>, raw: &str, options: &ReadOptions) -> Resul
         return Err(both(reader, message, key));
     }
     let (arguments, arguments_span) = arguments(reader, "args", Written::AsText, raw, options)?;
+    reader.meant("thought")?;
     // They were judged above; their nulls are noted with the rest.
     let unread = rest(reader, &["final_answer", "task_successful"])?;
     let call = ToolCall {

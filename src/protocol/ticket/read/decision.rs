@@ -234,6 +234,7 @@ fn call(reader: &mut FieldReader<'_>) -> Result<Move, BoxedViolation> {
         (Arc::clone(&field.value), field.span)
     };
     let description = reader.optional_text("description")?.map(|(text, _)| text.to_owned());
+    reader.meant("description")?;
     if description.is_none() {
         reader.notes.note(RepairCode::MissingDescription, span)?;
     }

@@ -11,6 +11,7 @@ mod cuts;
 mod dice;
 mod documents;
 mod doomed;
+mod labelled;
 mod labels;
 mod lines;
 mod marks;
