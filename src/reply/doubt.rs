@@ -7,29 +7,27 @@ use std::sync::LazyLock;
 const COMMENT: u8 = 1;
 /// It is the value of a setting that says so.
 const VALUE: u8 = 1 << 1;
-/// It begins a heading or a mark that says so.
-const HEADING: u8 = 1 << 2;
 /// It names a tag, a fence or a section whose text is only shown, or that of somebody else.
-const SHOWN: u8 = 1 << 3;
+const SHOWN: u8 = 1 << 2;
 /// It is a word of a key that says when, how or whether a move is meant.
-const KEY: u8 = 1 << 4;
+const KEY: u8 = 1 << 3;
 /// The same, and it may also say how something went.
-const REPORT: u8 = 1 << 5;
+const REPORT: u8 = 1 << 4;
 /// It begins a branch of a program, or a condition.
-const BRANCH: u8 = 1 << 6;
+const BRANCH: u8 = 1 << 5;
 /// It is a mark where it stands alone, or among words for the move alone: on its line, in a heading, in brackets, behind
 /// the marks of a fence.
-const ALONE: u8 = 1 << 7;
+const ALONE: u8 = 1 << 6;
 
 /// The table: where words count, and the words.
 const TABLE: &[(u8, &[&str])] = &[
     (COMMENT | KEY | BRANCH, &["if", "unless", "until", "when"]),
     (COMMENT | BRANCH, &["else", "otherwise"]),
     (BRANCH, &["elif", "while", "once", "provided"]),
-    (COMMENT | KEY | VALUE | HEADING | SHOWN | ALONE, &["draft"]),
-    (COMMENT | KEY | VALUE | HEADING | ALONE, &["canceled", "cancelled"]),
+    (COMMENT | KEY | VALUE | SHOWN | ALONE, &["draft"]),
+    (COMMENT | KEY | VALUE | ALONE, &["canceled", "cancelled"]),
     (COMMENT | KEY | VALUE | ALONE, &["pending"]),
-    (COMMENT | KEY | HEADING, &["dry"]),
+    (COMMENT | KEY | ALONE, &["dry"]),
     (COMMENT | KEY, &["cancel", "confirm", "confirmation"]),
     (COMMENT | KEY | ALONE, &["conditional"]),
     (COMMENT | KEY, &["depends"]),
@@ -37,15 +35,15 @@ const TABLE: &[(u8, &[&str])] = &[
     (COMMENT | REPORT, &["wait"]),
     (COMMENT | VALUE | REPORT, &["failed"]),
     (REPORT, &["error", "errors", "failure", "status", "success", "successful"]),
-    (COMMENT | VALUE | HEADING | SHOWN | ALONE, &["disabled", "rejected", "skipped", "superseded"]),
-    (COMMENT | VALUE | HEADING | ALONE, &["denied", "simulated", "simulation"]),
-    (COMMENT | VALUE | HEADING | ALONE, &["never", "paused"]),
+    (COMMENT | VALUE | SHOWN | ALONE, &["disabled", "rejected", "skipped", "superseded"]),
+    (COMMENT | VALUE | ALONE, &["denied", "simulated", "simulation"]),
+    (COMMENT | VALUE | ALONE, &["never", "paused"]),
     (COMMENT | VALUE | ALONE, &["aborted", "invalid"]),
     (COMMENT | VALUE, &["planned", "test"]),
-    (COMMENT | HEADING | SHOWN | ALONE, &["deprecated", "example", "hypothetical", "not"]),
-    (COMMENT | HEADING | SHOWN | ALONE, &["todo"]),
-    (COMMENT | HEADING | ALONE, &["wip"]),
-    (COMMENT | HEADING, &["don"]),
+    (COMMENT | SHOWN | ALONE, &["deprecated", "example", "hypothetical", "not"]),
+    (COMMENT | SHOWN | ALONE, &["todo"]),
+    (COMMENT | ALONE, &["wip"]),
+    (COMMENT, &["don"]),
     (SHOWN | ALONE, &["rehearsal"]),
     (COMMENT | SHOWN | ALONE, &["incorrect", "obsolete", "sample", "wrong"]),
     (COMMENT | SHOWN | ALONE, &["ignore", "ignored", "mock", "skip"]),
@@ -257,19 +255,19 @@ pub(crate) fn is_not_meant(word: &str) -> bool {
     is(word, VALUE)
 }
 
-/// Whether a word in small letters, at the beginning of a heading, says that what follows is not meant.
-pub(crate) fn is_heading(word: &str) -> bool {
-    is(word, HEADING)
-}
-
 /// Whether a word names something whose text is only shown.
 pub(crate) fn is_shown(word: &str) -> bool {
     is(&word.to_lowercase(), SHOWN)
 }
 
-/// Whether a word behind the marks of a fence says that its text is only shown, or not meant.
-pub(crate) fn is_shown_in_fence(word: &str) -> bool {
-    is(&word.to_lowercase(), SHOWN | ALONE | HEADING)
+/// Whether a word is a name for texts of others.
+pub(crate) fn is_text_of_others(word: &str) -> bool {
+    WORDS.get(&word.to_lowercase()) == Some(&SHOWN)
+}
+
+/// Whether a word behind the marks of a fence, or the name of a decorator, says that what follows is only shown, or not meant.
+pub(crate) fn is_shown_or_not_meant(word: &str) -> bool {
+    is(&word.to_lowercase(), SHOWN | ALONE)
 }
 
 /// Whether a word in small letters, in a key, says when, how or whether a move is meant, or how something went.
@@ -294,7 +292,13 @@ pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
 
 /// Whether words in small letters, with one blank between them, are a mark.
 pub(crate) fn is_mark(said: &str) -> bool {
-    PHRASES.contains(&said) || is_marked(said.split(' '))
+    let beside = |rest: &str| rest.is_empty() || rest.starts_with(' ') && rest.split_whitespace().all(is_beside);
+    is_marked(said.split(' ')) || PHRASES.iter().any(|phrase| said.strip_prefix(phrase).is_some_and(beside))
+}
+
+/// Whether a word beside a mark changes nothing: one for the move, or a number.
+fn is_beside(word: &str) -> bool {
+    BESIDE.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether words in small letters are a mark that stands alone, or among words for the move.
@@ -302,7 +306,7 @@ fn is_marked<'w>(words: impl Iterator<Item = &'w str>) -> bool {
     let mut marked = false;
     for word in words {
         let mark = is(word, ALONE);
-        if !mark && !BESIDE.contains(&word) {
+        if !mark && !is_beside(word) {
             return false;
         }
         marked |= mark;

@@ -5,7 +5,7 @@ use super::code::{DENIALS, goes_on, is_branch, is_value};
 use super::enclosure::strip_marks;
 use super::pairs;
 use crate::protocol::retraction::{Beside, retracts, without_label};
-use crate::reply::doubt::{is_deciding, is_heading, is_mark, is_shown};
+use crate::reply::doubt::{is_deciding, is_mark, is_shown_or_not_meant};
 
 /// Words of a mark, at most.
 const WORDS: usize = 4;
@@ -63,7 +63,7 @@ fn line_behind(right: &str) -> Option<&str> {
 fn is_begun(line: &str) -> bool {
     let decorator = line.strip_prefix('@').is_some_and(|name| {
         let name = name.split('(').next().unwrap_or("").to_lowercase();
-        !name.contains(' ') && name.split(|c: char| !c.is_alphanumeric()).any(|word| is_shown(word) || is_heading(word))
+        !name.contains(' ') && name.split(|c: char| !c.is_alphanumeric()).any(is_shown_or_not_meant)
     });
     // A name in backticks, or in a sentence, introduces the move.
     let named = line.ends_with(':') && !line.starts_with(['"', '\'']);
@@ -99,7 +99,7 @@ pub(super) fn denies(text: &str) -> bool {
     let said = words.join(" ");
     is_mark(&said)
         || (bracketed || remark) && words.iter().any(|word| is_deciding(word))
-        || headed && (is_heading(first) || said.starts_with("do not "))
+        || headed && (*first == "don" || said.starts_with("do not "))
 }
 
 #[cfg(test)]

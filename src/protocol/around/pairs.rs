@@ -139,7 +139,7 @@ pub(super) fn announces(line: &str) -> bool {
 
 /// Whether the words behind the marks of a fence say that its text is shown.
 pub(super) fn is_shown(words: &str) -> bool {
-    words.split(|c: char| !c.is_alphanumeric()).any(doubt::is_shown_in_fence)
+    words.split(|c: char| !c.is_alphanumeric()).any(doubt::is_shown_or_not_meant)
 }
 
 /// Whether the line before this place opens a fence that shows something.

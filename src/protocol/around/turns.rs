@@ -1,6 +1,6 @@
 //! Whose turn a move stands in: a model that continues the conversation writes turns of others as well.
 
-use crate::reply::doubt::is_shown;
+use crate::reply::doubt::is_text_of_others;
 use crate::reply::envelope::begins_reasoning;
 use crate::reply::tag::special_token;
 
@@ -193,7 +193,7 @@ fn of_a_text(rest: &str) -> Option<bool> {
     let mut words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let short = framed && words.clone().nth(WORDS_OF_RULE).is_none();
     let ends = words.clone().any(|word| word.eq_ignore_ascii_case("end"));
-    (short && words.any(is_shown)).then_some(!ends)
+    (short && words.any(is_text_of_others)).then_some(!ends)
 }
 
 /// Words in a rule, at most.
