@@ -141,8 +141,8 @@ class RunRow:
         """By what its caller knows it; `None` without a key."""
 
     @property
-    def protocol(self) -> Literal["ticket", "chatty", "react"]:
-        """The protocol of its replies."""
+    def protocol(self) -> Literal["ticket", "chatty", "react"] | None:
+        """The protocol of its replies; `None` until it has begun."""
 
     @property
     def task(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from callslip.errors import UsageError
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
 
@@ -63,21 +64,29 @@ class StoreDatabase:
         """Return the lines that `Run.export` returns.
 
         Raises:
+            UsageError: The run has not begun.
             StoreError: There is no such run.
         """
-        return self._store.run(run_id)._core.export_lines()
+        lines = self._store.run(run_id)._core.export_lines()
+        if not lines:
+            raise UsageError(
+                f"run {run_id} waits for a worker, and has no events yet: call callslip status to "
+                "see its queue"
+            )
+        return lines
 
     def run(self, run_id: str) -> Run[Any]:
         """Return a run with the runs below it, as they are now, in a store in memory.
 
         Raises:
+            UsageError: The run has not begun.
             StoreError: There is no such run.
         """
         store = TicketStore()
         todo = [run_id]
         for one in todo:
             store.import_run(self.export(one), trust=True)
-            todo += [child.run_id for child in self._store.runs(parent=one)]
+            todo += [child.run_id for child in self._store.runs(parent=one) if child.protocol]
         return store.run(run_id)
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class StoreReads:
         until: float | None = None,
         limit: int | None = None,
     ) -> StoredRuns:
-        """List runs, the latest first.
+        """List runs, the latest first, those that wait for a worker among them.
 
         Args:
             status: `"running"` or `"finished"`; default both.

@@ -323,6 +323,9 @@ class TicketStore(StoreReads):
         for child in self.runs(parent=run_id):
             if tickets is not None and child.parent_ticket not in tickets:
                 continue
+            # The database cancels those that wait for a worker.
+            if child.protocol is None:
+                continue
             with suppress(StoreError):
                 if child.status == "running":
                     with run_lock(self, child.run_id):

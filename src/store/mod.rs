@@ -157,7 +157,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// They can't be read.
     fn content(&self, run_id: &str, sha256: &str) -> Result<Option<Arc<[u8]>>, StoreError>;
 
-    /// Runs, newest first.
+    /// Runs, newest first, those that wait for a worker among them.
     ///
     /// # Errors
     /// They can't be read.

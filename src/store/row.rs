@@ -35,7 +35,7 @@ pub struct RunRow {
     pub owner: Option<String>,
     /// By what its caller knows it.
     pub key: Option<String>,
-    /// `ticket`, `chatty` or `react`.
+    /// `ticket`, `chatty` or `react`; empty for a run that waits for a worker and has not begun.
     pub protocol: String,
     /// What the user asks for.
     pub task: String,

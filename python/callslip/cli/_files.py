@@ -190,7 +190,7 @@ def exported_runs(file: StoreFile | StoreDatabase, prefixes: Sequence[str]) -> I
     """Yield the lines of each run, of all runs by default, the oldest first."""
     ids = [find_run(file, prefix) for prefix in prefixes]
     if not prefixes:
-        ids = [one.run_id for one in file.runs()][::-1]
+        ids = [one.run_id for one in file.runs() if one.protocol is not None][::-1]
     for run_id in ids:
         yield file.export(run_id)
 

@@ -12,6 +12,7 @@ from callslip._store_database import StoreDatabase
 from callslip._store_file import StoreFile
 from callslip.cli._files import open_store
 from callslip.cli._output import print_json, print_table, shortened
+from callslip.runs._stored import state_word
 from callslip.store import StoredRun
 
 __all__ = ["run"]
@@ -57,7 +58,7 @@ def _matching(
 
 
 def _row(one: StoredRun, waiting: list[str], asking: list[str]) -> tuple[str, ...]:
-    state: str = one.stop_reason or "running"
+    state = state_word(one)
     states = ((waiting, "awaiting approval"), (asking, "awaiting a result"))
     if waiting or asking:
         state = "; ".join(f"{', '.join(tickets)} {what}" for tickets, what in states if tickets)

@@ -77,6 +77,7 @@ def _read(options: argparse.Namespace) -> Run[Any]:
 
 def _latest(runs: list[StoredRun], place: object) -> str:
     """Return the id of the run that was started last, among those that are not below another."""
+    runs = [one for one in runs if one.protocol is not None]
     known = {one.run_id for one in runs}
     top = [one for one in runs if one.parent_run not in known]
     if not top:

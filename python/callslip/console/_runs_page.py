@@ -12,6 +12,7 @@ from callslip.console._source import Listing
 from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._numbers import count, moment
 from callslip.look._text import Texts
+from callslip.runs._stored import state_word
 from callslip.store import StoredRun
 
 __all__ = ["COLUMNS", "Filter", "runs_sections"]
@@ -146,12 +147,12 @@ def _row(run: StoredRun, waits: int, base: str) -> Markup:
     if waits:
         state, kind = ("1 call waits" if waits == 1 else f"{waits} calls wait"), "wait"
     else:
-        state = (run.stop_reason or run.status).replace("_", " ")
+        state = state_word(run).replace("_", " ")
         kind = "soft" if run.status == "running" or run.stop_reason == "finished" else "bad"
     tokens = run.usage.input_tokens + run.usage.output_tokens
     cost = f"{run.usage.cost:.4f}" if run.usage.cost else ""
     key = key_of(run.run_id)
-    about = line(f"{run.agent} · {run.protocol}")
+    about = line(run.agent if run.protocol is None else f"{run.agent} · {run.protocol}")
     cells: tuple[Content, ...] = (
         (
             el("a", line(run.task) or "(no task)", id=key, href=f"{base}/runs/{key}"),

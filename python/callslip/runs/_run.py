@@ -124,7 +124,7 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
 
     @property
     def children(self) -> list[Run]:
-        """The child runs, oldest first.
+        """The child runs that have begun, oldest first.
 
         Without a store, these are the child runs of this process. With one, those of earlier
         processes are included, and runs of this process that it does not keep come last.
@@ -132,7 +132,7 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
         seen = {child.id: child for child in self._children}
         if self._store is None:
             return list(seen.values())
-        rows = reversed(self._store.runs(parent=self.id))
+        rows = [row for row in reversed(self._store.runs(parent=self.id)) if row.protocol]
         kept = {row.run_id: seen.get(row.run_id) or self._store.run(row.run_id) for row in rows}
         others = {key: one for key, one in seen.items() if one._store is not self._store}
         return list((kept | others).values())

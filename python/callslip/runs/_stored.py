@@ -11,7 +11,7 @@ from callslip.limits import limit_message
 from callslip.runs._result import RunStatus, StopReason
 from callslip.runs._view_imports import import_views
 
-__all__ = ["StoredRun", "StoredRuns", "stored_run"]
+__all__ = ["StoredRun", "StoredRuns", "state_word", "stored_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,12 @@ class StoredRun:
         agent: The name of the agent.
         owner: Whose data it is; `None` for nobody's.
         key: What its caller calls it; `None` without a key.
-        protocol: `"ticket"`, `"chatty"` or `"react"`.
+        protocol: `"ticket"`, `"chatty"` or `"react"`; `None` for a run that waits for its first
+            worker.
         task: The task, as the user has written it.
         parent_run: The id of the parent run; `None` for a run without one.
         parent_ticket: The id of the ticket in the parent run.
-        status: `"running"` until the run is finished, even if no driver works on it.
+        status: `"running"` until the run is finished, even if no driver works on it yet.
         stop_reason: The reason for the end of the run; `None` before that.
         error: The error that has ended the run; `None` without one.
         turns: The number of turns.
@@ -42,7 +43,7 @@ class StoredRun:
     agent: str
     owner: str | None
     key: str | None
-    protocol: Literal["ticket", "chatty", "react"]
+    protocol: Literal["ticket", "chatty", "react"] | None
     task: str
     parent_run: str | None
     parent_ticket: str | None
@@ -70,9 +71,14 @@ class StoredRuns(list[StoredRun]):
         return bundle
 
 
+def state_word(run: StoredRun) -> str:
+    """Return the state of a run in lists for people."""
+    return run.stop_reason or ("queued" if run.protocol is None else run.status)
+
+
 def _cells(run: StoredRun) -> list[str]:
     numbers = (run.turns, run.violations, run.usage.input_tokens, run.usage.output_tokens)
-    state = (run.stop_reason or run.status).replace("_", " ")
+    state = state_word(run).replace("_", " ")
     return [run.run_id, run.agent, state, *map(str, numbers), run.task]
 
 

@@ -97,6 +97,6 @@ def runs_below(run: Run, store: TicketStore | None = None) -> list[Run]:
     if store is None or (driver is not None and not driver.may_rest):
         return list(own)
     here = {child.id: child for child in own if child._driver is not None}
-    rows = store.runs(parent=run.id)
+    rows = [row for row in store.runs(parent=run.id) if row.protocol]
     kept = {row.run_id: here.get(row.run_id) or store.run(row.run_id) for row in rows}
     return list((kept | here).values())

@@ -171,10 +171,13 @@ fn limit(limit: Option<usize>) -> String {
     limit.map_or_else(String::new, |limit| format!("LIMIT {limit}"))
 }
 
-/// Runs that have begun, newest first.
+/// Runs are listed from their submission on. One that has only its key is none yet: whoever begins it may be gone.
+const LISTED: &str = "(next > 0 OR (given IS NOT NULL AND NOT is_call))";
+
+/// Runs, newest first: those that have begun, and those that wait for a worker.
 pub(super) async fn runs(connected: &mut Connected, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
     let mut admitted = Where::default();
-    admitted.is("next > 0");
+    admitted.is(LISTED);
     match filter.status {
         None => {}
         Some(RunStatus::Running) => admitted.is("finished_at IS NULL"),

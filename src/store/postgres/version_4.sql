@@ -10,7 +10,7 @@ CREATE OR REPLACE VIEW callslip.runs AS
 SELECT
     id AS run_id,
     agent,
-    protocol,
+    nullif(protocol, '') AS protocol,
     task,
     parent AS parent_run,
     'T' || parent_ticket AS parent_ticket,
@@ -31,7 +31,7 @@ SELECT
     owner,
     submit_key AS key
 FROM callslip.run
-WHERE next > 0;
+WHERE next > 0 OR (given IS NOT NULL AND NOT is_call);
 
 -- Tickets that wait for a result from outside, null for calls that the runtime makes itself; and what is known of that result.
 ALTER TABLE callslip.ticket ADD COLUMN awaits_result boolean, ADD COLUMN external text;
