@@ -141,7 +141,7 @@ impl PySharedRuns {
         Ok(py.detach(|| self.store.drop_messages(&ids))?)
     }
 
-    /// Tells a run something, wherever it is driven: `told`, `no run`, `not parked`, `decided` or `over`.
+    /// Tells a run something, wherever it is driven: `told`, `no run`, `not parked`, `decided`, `cancelled` or `over`.
     fn tell(
         &self,
         py: Python<'_>,
@@ -156,6 +156,7 @@ impl PySharedRuns {
             Told::NoRun => "no run",
             Told::NotParked => "not parked",
             Told::Decided => "decided",
+            Told::Cancelled => "cancelled",
             Told::Over => "over",
         })
     }

@@ -75,6 +75,12 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
         run._store._was_told(run.id)
     if answer == "no run":
         raise StoreError(f"there is no run {run.id} in this store: it was deleted")
+    if answer == "cancelled":
+        waits = _waits_for(told.kind)
+        raise UsageError(
+            f"expected a ticket that awaits {waits}: got T{told.ticket}, and no ticket awaits "
+            f"{waits}: run {run.id} was cancelled"
+        )
     if answer in {"decided", "not parked"} and told.ticket is not None:
         first = _first_to_decide(run, shared, told.ticket) if answer == "decided" else None
         raise _refusal(run, told.kind, told.ticket, first)
@@ -101,7 +107,7 @@ def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:
     Raises:
         UsageError: The log says more.
     """
-    waits = "a result" if kind == "answer" else "approval"
+    waits = _waits_for(kind)
     if first is None:
         catch_up(run)
         if kind == "answer":
@@ -113,6 +119,10 @@ def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:
     return UsageError(
         f"ticket T{ticket} of run {run.id} is not awaiting {waits}: {first} has {done} already"
     )
+
+
+def _waits_for(kind: str) -> str:
+    return "a result" if kind == "answer" else "approval"
 
 
 def check_answer(run: Run, ticket: int, outcome: _core.Outcome) -> None:

@@ -86,7 +86,9 @@ pub enum Told {
     NotParked,
     /// Somebody has decided already.
     Decided,
-    /// The run is over.
+    /// The run was cancelled.
+    Cancelled,
+    /// The run is over, or it was told to go on already.
     Over,
 }
 
@@ -348,6 +350,7 @@ impl PostgresStore {
             Some("told") => Told::Told,
             Some("not parked") => Told::NotParked,
             Some("decided") => Told::Decided,
+            Some("cancelled") => Told::Cancelled,
             Some("over") => Told::Over,
             _ => Told::NoRun,
         })

@@ -449,6 +449,12 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Whether a run, or one above it, was cancelled, though its driver has not read that yet.
+CREATE OR REPLACE FUNCTION callslip.is_cancelled(wanted text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM callslip.inbox
+        WHERE kind = 'cancel' AND (run = wanted OR starts_with(wanted, run || '.')))
+$$;
+
 -- Tells a run something: it stands in its log before its driver does anything else. `told`, or why not.
 CREATE OR REPLACE FUNCTION callslip.tell(wanted text, what text, about integer, words text, person text)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -471,6 +477,7 @@ BEGIN
         RETURN 'told';
     END IF;
     IF what IN ('approve', 'deny', 'answer') THEN
+        IF callslip.is_cancelled(wanted) THEN RETURN 'cancelled'; END IF;
         IF NOT EXISTS (SELECT FROM callslip.ticket WHERE run = told_run.key AND id = about
             AND CASE WHEN what = 'answer' THEN awaits_result ELSE parked END) THEN
             RETURN 'not parked';

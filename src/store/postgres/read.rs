@@ -201,24 +201,36 @@ fn tickets_where(rest: &str) -> String {
     format!("{TICKET} {rest}")
 }
 
-/// A call that somebody has decided on awaits approval no more, also while the decision waits for its run.
-const PARKED: &str = "(ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
-     WHERE inbox.run = run.id AND inbox.ticket = ticket.id))";
+/// What waits for a run counts: a call that somebody has decided on awaits approval no more, nor one of a cancelled run.
+macro_rules! undecided {
+    ($column:literal) => {
+        concat!(
+            "(CASE WHEN ",
+            $column,
+            " THEN NOT EXISTS (SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) \
+             AND NOT EXISTS (SELECT FROM callslip.inbox WHERE inbox.kind = 'cancel' \
+                 AND (inbox.run = run.id OR starts_with(run.id, inbox.run || '.'))) \
+             ELSE ",
+            $column,
+            " END)"
+        )
+    };
+}
 
-/// The same of a result from outside.
-const AWAITS_RESULT: &str = "(ticket.awaits_result AND NOT EXISTS (SELECT FROM callslip.inbox \
-     WHERE inbox.run = run.id AND inbox.ticket = ticket.id))";
+const PARKED: &str = undecided!("ticket.parked");
+const AWAITS_RESULT: &str = undecided!("ticket.awaits_result");
 
-const TICKET: &str = "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, \
-     (ticket.parked AND NOT EXISTS (SELECT FROM callslip.inbox \
-     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS parked, opened_at, \
-     completed_at, outcome, arguments, text, opened.seq, opened.data, \
-     completed.seq, completed.data, blob.data, attempts, \
-     approval_reason, ticket.parts, (ticket.awaits_result AND NOT EXISTS (SELECT FROM callslip.inbox \
-     WHERE inbox.run = run.id AND inbox.ticket = ticket.id)) AS awaits_result, external, answer_key FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+const TICKET: &str = concat!(
+    "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, ",
+    undecided!("ticket.parked"),
+    " AS parked, opened_at, completed_at, outcome, arguments, text, opened.seq, opened.data, completed.seq, \
+     completed.data, blob.data, attempts, approval_reason, ticket.parts, ",
+    undecided!("ticket.awaits_result"),
+    " AS awaits_result, external, answer_key FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
      LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
-     LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)";
+     LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)"
+);
 
 /// A ticket with what its events say, before they are read.
 pub(super) struct Ticket {

@@ -37,7 +37,7 @@ BEGIN
         GRANT USAGE ON SCHEMA callslip TO callslip_client;
         GRANT SELECT ON ALL TABLES IN SCHEMA callslip TO callslip_client;
         GRANT INSERT, UPDATE, DELETE ON callslip.watch TO callslip_client;
-        GRANT EXECUTE ON FUNCTION callslip.run_with, callslip.tell, callslip.due_near, callslip.due,
+        GRANT EXECUTE ON FUNCTION callslip.run_with, callslip.tell, callslip.is_cancelled, callslip.due_near, callslip.due,
             callslip.submit(text, text, text, text, text, text, text, integer, double precision, bigint),
             callslip.submit(text, text, text, text, text, text, text, text, integer, double precision, bigint)
             TO callslip_client;

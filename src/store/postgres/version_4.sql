@@ -66,11 +66,13 @@ SELECT
     ticket.opened_at,
     ticket.completed_at,
     ticket.parked AND NOT EXISTS (
-        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) AS parked,
+        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id
+            OR inbox.kind = 'cancel' AND (inbox.run = run.id OR starts_with(run.id, inbox.run || '.'))) AS parked,
     ticket.attempts,
     ticket.approval_reason,
     ticket.awaits_result IS TRUE AND NOT EXISTS (
-        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id) AS awaits_result
+        SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id
+            OR inbox.kind = 'cancel' AND (inbox.run = run.id OR starts_with(run.id, inbox.run || '.'))) AS awaits_result
 FROM callslip.ticket
 JOIN callslip.run ON run.key = ticket.run
 LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq
