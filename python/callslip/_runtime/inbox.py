@@ -33,8 +33,8 @@ class InboxMessage(NamedTuple):
     Attributes:
         number: Its number in the store.
         run_id: The id of the run that is told.
-        kind: `"say"`, `"approve"`, `"deny"`, `"answer"` or `"cancel"`; or what has come of
-            something: `"ended"` of a child run, `"outcome"` of a call.
+        kind: `"say"`, `"approve"`, `"deny"`, `"answer"`, `"cancel"` or `"resume"`; or what has come
+            of something: `"ended"` of a child run, `"outcome"` of a call.
         ticket: The number of the ticket that is meant.
         body: The message, the reason, the arguments of a call or its outcome, as text.
         by: The name of the person who has decided.
@@ -146,6 +146,9 @@ def _tell(core: _core.Run, message: InboxMessage, now: float) -> list[_core.Comm
         if message.kind == "say":
             said = from_text(body)
             return core.send(said.text, now, said.parts, said.key)
+        if message.kind == "resume":
+            failed = core.ending is not None and core.ending.reason == "model_error"
+            return core.resume(now) if failed else []
         if message.kind == "approve" and message.ticket is not None:
             return core.approve(message.ticket, now, message.body, message.by)
         if message.kind == "deny" and message.ticket is not None:

@@ -290,7 +290,7 @@ class Driven:
 
 
 def _reopens(message: InboxMessage, run_id: str) -> bool:
-    return message.kind == "say" and message.run_id == run_id
+    return message.kind in {"say", "resume"} and message.run_id == run_id
 
 
 def _give_up(session: RunSession) -> list[_core.Command]:

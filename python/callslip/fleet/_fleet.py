@@ -42,6 +42,7 @@ from callslip.fleet._worker import Worker
 from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import RunResult
+from callslip.runs._elsewhere import Told, tell
 from callslip.runs._watch import has_ended
 from callslip.store import TicketStore
 from callslip.tools._callable import check_queue
@@ -164,7 +165,8 @@ class Fleet:
             owner: Whose data the run is, as for `Agent.run`. Default: the tenant's; without a
                 tenant, inside a tool, that of the run that calls.
             key: What you call the run, such as an order number, as for `Agent.run`: the same key of
-                the same owner and agent gives the same run, in whatever queue.
+                the same owner and agent gives the same run, in whatever queue. If its model has
+                failed, the run goes on.
             at: When the run begins, at the earliest: a time, or Unix seconds. Default: at once.
             limits: The limits of this run, in place of those of the agent.
 
@@ -212,6 +214,9 @@ class Fleet:
                 # Whoever had the key has ended before the run began.
                 return self._submit(said, known, run_id, **row)
             check_same_task(present, said, known)
+            ending = present._core.ending
+            if ending is not None and ending.reason == "model_error":
+                tell(present, self._shared, Told("resume"))
         return submitted
 
     def _delay(self, at: datetime | float | None) -> float:

@@ -46,7 +46,7 @@ class Told(NamedTuple):
     """What a run is told.
 
     Attributes:
-        kind: What it is.
+        kind: What it is. `"resume"` lets a run go on whose model has failed.
         ticket: The number of the ticket that is decided on.
         body: The message, the reason, or the arguments of a call, as text.
         by: The name of the person who decides.

@@ -56,7 +56,7 @@ pub struct Claimed {
 pub struct Message {
     pub id: i64,
     pub run_id: String,
-    /// `say`, `approve`, `deny`, `answer` or `cancel`; `ended` of a child run, `outcome` of a call.
+    /// `say`, `approve`, `deny`, `answer`, `cancel` or `resume`; `ended` of a child run, `outcome` of a call.
     pub kind: String,
     pub ticket: Option<u32>,
     pub body: Option<String>,
@@ -410,7 +410,7 @@ impl PostgresStore {
     /// # Errors
     /// It can't be read.
     pub fn has_more(&self, run_id: &str, next: u64) -> Result<bool, StoreError> {
-        let sql = "SELECT next > $2 OR EXISTS (SELECT FROM callslip.inbox WHERE run = $1 AND kind = 'say') \
+        let sql = "SELECT next > $2 OR EXISTS (SELECT FROM callslip.inbox WHERE run = $1 AND kind IN ('say', 'resume')) \
              FROM callslip.run WHERE id = $1";
         let next = next.cast_signed();
         let rows = self.read(async |connected| connected.query(sql, &[&run_id, &next]).await)?;

@@ -463,8 +463,8 @@ DECLARE
     woken callslip.run;
 BEGIN
     -- Who may tell may not make up what a call has led to.
-    IF what NOT IN ('say', 'approve', 'deny', 'answer', 'cancel') THEN
-        RAISE EXCEPTION 'expected say, approve, deny, answer or cancel: got %', what;
+    IF what NOT IN ('say', 'approve', 'deny', 'answer', 'cancel', 'resume') THEN
+        RAISE EXCEPTION 'expected say, approve, deny, answer, cancel or resume: got %', what;
     END IF;
     SELECT * INTO woken FROM callslip.lock_holder(wanted);
     SELECT * INTO told_run FROM callslip.run WHERE id = wanted;
@@ -484,6 +484,10 @@ BEGIN
         END IF;
         IF EXISTS (SELECT FROM callslip.inbox WHERE run = wanted AND ticket = about) THEN RETURN 'decided'; END IF;
     ELSIF what = 'cancel' AND told_run.finished_at IS NOT NULL THEN
+        RETURN 'over';
+    ELSIF what = 'resume' AND (told_run.stop_reason IS DISTINCT FROM 'model_error'
+        OR EXISTS (SELECT FROM callslip.inbox WHERE run = wanted AND kind IN ('say', 'resume'))) THEN
+        -- It has ended for good, or somebody has seen to it already.
         RETURN 'over';
     ELSIF what = 'cancel' AND woken.is_call AND NOT callslip.is_leased(woken.queue, woken.msg) THEN
         -- No worker need hear of it.
