@@ -113,6 +113,7 @@ impl From<CoreError> for PyErr {
             | CoreError::NoFile
             | CoreError::NotShared
             | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
+            CoreError::Input(InputError::KeyTaken { .. }) => exceptions::KeyTaken::new_err(message),
             CoreError::Input(InputError::WrongArguments { each, .. }) => wrong_arguments(message, each),
             CoreError::Input(_) | CoreError::Value(_) => exceptions::UsageError::new_err(message),
             CoreError::Request(_) | CoreError::Json(_) => PyValueError::new_err(message),

@@ -242,8 +242,8 @@ impl PyRun {
         parts: Vec<PyPart>,
         key: Option<&str>,
     ) -> CoreResult<Vec<PyCommand>> {
-        view(slf).lock()?.machine().check_begun()?;
         let (parts, contents) = split_all(slf.py(), &parts)?;
+        view(slf).lock()?.machine().check_said(text, &parts, key)?;
         input_with(slf, now, contents, |machine| machine.send_with(text, &parts, key, now))
     }
 

@@ -224,6 +224,13 @@ impl PyRunView {
         Ok(self.lock()?.machine().has_task(text, &parts))
     }
 
+    /// Whether it has a message with this key, which is this one. Raises `KeyTaken` if that is another one.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn was_said(&self, py: Python<'_>, text: &str, parts: Vec<PyPart>, key: &str) -> CoreResult<bool> {
+        let (parts, _) = split_all(py, &parts)?;
+        Ok(self.lock()?.machine().was_said(text, &parts, key)?)
+    }
+
     /// How many events its log has, those that were compacted among them.
     #[getter]
     fn event_count(&self) -> CoreResult<u64> {

@@ -14,6 +14,12 @@ pub enum InputError {
     /// The user has no run yet to say more to.
     #[error("the run has not begun yet: pass the first message as its task")]
     NotBegun,
+    /// Another message was said under this key.
+    #[error(
+        "run {run_id} has a message with the key {key:?}, and another text: use another key for another message, or \
+         pass the message that the run has"
+    )]
+    KeyTaken { run_id: String, key: String },
     /// The call of this ticket needs no approval now.
     #[error("expected a ticket that awaits approval: got {ticket}, {}", listed(.waiting))]
     NoApprovalNeeded {

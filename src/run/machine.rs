@@ -309,7 +309,7 @@ impl RunMachine {
 
     /// Adds a message of the user that has images or files, or a key. One with a key that the run has is ignored.
     pub fn send_with(&mut self, text: &str, parts: &[Part], key: Option<&str>, now: f64) {
-        if self.state.messages.is_empty() || key.is_some_and(|key| self.state.said_keys.contains(key)) {
+        if self.state.messages.is_empty() || key.is_some_and(|key| self.state.said_keys.contains_key(key)) {
             return;
         }
         let (text, parts) = user_parts(text, parts, self.state.user_parts as usize);

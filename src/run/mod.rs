@@ -25,6 +25,7 @@ mod reference;
 mod repetition;
 pub mod replay;
 pub mod resume;
+mod said;
 mod seal;
 pub mod snapshot;
 pub mod state;

@@ -11,6 +11,7 @@ use super::limits::Limit;
 use super::model_name::ModelName;
 use super::reference;
 use super::repetition::{self, Repetition};
+use super::said::SaidUnderKey;
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move};
 use crate::reply::Value;
@@ -145,8 +146,8 @@ pub struct RunState {
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
     /// The keys of the messages of the user.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) said_keys: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) said_keys: BTreeMap<String, SaidUnderKey>,
     /// Images and files of the user that the model has not seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     said_parts: Vec<Part>,

@@ -14,7 +14,7 @@ from callslip._runtime.sessions import resumed_session
 from callslip._threads import pool
 from callslip.errors import CallslipError, DrivenElsewhere, StoreError
 from callslip.runs._conversation import send_to_driver
-from callslip.runs._elsewhere import Told, tell, to_text
+from callslip.runs._elsewhere import say
 from callslip.runs._run import run_under_way
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def open_or_follow(
         after = run.seq
         if said is None:
             return DrivenRun(run, after)
-        tell(run, store._shared, Told("say", body=to_text(said)))
+        say(run, store._shared, said)
         return DrivenRun(run, after, partial(resumed_session, agent, run_id, deps))
 
 

@@ -24,6 +24,7 @@ from callslip.limits import check_limits
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
+from callslip.runs._elsewhere import naming
 from callslip.runs._feed import feed_of
 from callslip.runs._origin import keep_origin
 
@@ -264,7 +265,8 @@ def said_session(
 def _say(said: Said, session: RunSession) -> list[_core.Command]:
     core, now = session.core, session.now()
     commands = [] if core.finished else core.resume(now)
-    return commands + core.send(said.text, now, said.parts, said.key)
+    with naming(session.run):
+        return commands + core.send(said.text, now, said.parts, said.key)
 
 
 def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:

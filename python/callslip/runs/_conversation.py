@@ -16,7 +16,7 @@ from callslip._json import ResultError, to_json
 from callslip._options import check_known, check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
-from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, tell, to_text
+from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, naming, say, tell
 from callslip.runs._feed import take_over_feed
 from callslip.runs._ticket import Ticket
 from callslip.tools._context import not_in_a_tool
@@ -80,8 +80,9 @@ def send(run: Run, message: Content, deps: object, key: str | None = None) -> Aw
     """Add a user message to a run. As `Run.send`."""
     said = check_message(message, key)
     if (shared := run._told_by) is not None:
-        tell(run, shared, Told("say", body=to_text(said)))
-        return ResultElsewhere(run)
+        followed = ResultElsewhere(run)
+        say(run, shared, said)
+        return followed
     while True:
         driven = run._driven or run
         result = send_to_driver(driven, said, deps)
@@ -107,7 +108,8 @@ def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] |
             "the run is in progress, and its tools have their deps already: pass deps to a run "
             "that has finished, or to agent.run"
         )
-    driver = inject(run, lambda now: run._core.send(said.text, now, said.parts, said.key))
+    with naming(run):
+        driver = inject(run, lambda now: run._core.send(said.text, now, said.parts, said.key))
     return None if driver is None else driver.result()
 
 
@@ -363,10 +365,12 @@ def append_message(run: Run, said: Said) -> list[_core.Command] | None:
                 f"run {run.id} is a copy without an agent, and the message would be lost: call "
                 "agent.hand_over(run, say=…), or send it to the run itself"
             )
-        return core.send(said.text, time.time(), said.parts, said.key)
+        with naming(run):
+            return core.send(said.text, time.time(), said.parts, said.key)
 
     def make(core: _core.Run, now: float) -> list[_core.Command]:
-        return core.send(said.text, now, said.parts, said.key)
+        with naming(run):
+            return core.send(said.text, now, said.parts, said.key)
 
     if agent is None:
         # Others may have said something since it was read.

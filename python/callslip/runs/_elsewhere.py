@@ -12,6 +12,7 @@ from callslip import _core
 from callslip._threads import pool
 from callslip.errors import (
     DrivenElsewhere,
+    KeyTaken,
     NoLease,
     RunCancelled,
     StoreError,
@@ -31,6 +32,7 @@ __all__ = [
     "check_begun",
     "from_text",
     "goes_on",
+    "naming",
     "never_began",
     "result_of",
     "tell",
@@ -52,7 +54,7 @@ class Told(NamedTuple):
         by: The name of the person who decides.
     """
 
-    kind: Literal["say", "approve", "deny", "answer", "cancel"]
+    kind: Literal["say", "approve", "deny", "answer", "cancel", "resume"]
     ticket: int | None = None
     body: str | None = None
     by: str | None = None
@@ -88,11 +90,80 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
 
 def _first_to_decide(run: Run, shared: _core.SharedRuns, ticket: int) -> str:
     """Return who has decided on a ticket or answered it, as the inbox of the run has it."""
-    for holder in dict.fromkeys([run.id, run.id.partition(".")[0]]):
-        for _, run_id, _, about, _, by in shared.inbox(holder):
-            if by is not None and (run_id, about) == (run.id, ticket):
-                return by
+    for message in _inbox_of(run, shared):
+        if message.by is not None and message.ticket == ticket:
+            return message.by
     return "somebody"
+
+
+def _inbox_of(run: Run, shared: _core.SharedRuns) -> Iterator[Told]:
+    """Yield what waits for a run, in the inbox of whichever run has the driver of both."""
+    holder = run.id
+    while holder:
+        for _, run_id, kind, ticket, body, by in shared.inbox(holder):
+            if run_id == run.id:
+                yield Told(cast("Any", kind), ticket, body, by)
+        holder = holder.rpartition(".")[0]
+
+
+def say(run: Run, shared: _core.SharedRuns, said: Said) -> None:
+    """Tell a run a message of the user, once if it has a key. As `tell`.
+
+    Raises:
+        KeyTaken: Another message was said under this key.
+    """
+    if said.key is None or not _was_said(run, shared, said):
+        tell(run, shared, Told("say", body=to_text(said)))
+        if said.key is not None:
+            # Of two that were told at the same moment, the first one counts.
+            _was_said(run, shared, said)
+
+
+def _was_said(run: Run, shared: _core.SharedRuns, said: Said) -> bool:
+    """Whether a message was said under its key, by whoever.
+
+    Raises:
+        KeyTaken: It is another one.
+    """
+    key = said.key
+    assert key is not None
+    # What waits is in the log next: so the log is read last.
+    waiting = [
+        from_text(one.body) for one in _inbox_of(run, shared) if one.kind == "say" and one.body
+    ]
+    if not never_began(run):
+        catch_up(run)
+    with naming(run):
+        if run._core.was_said(said.text, said.parts, key):
+            return True
+    first = next((one for one in waiting if one.key == key), None)
+    if first is None:
+        return False
+    if _content(first) == _content(said):
+        return True
+    error = KeyTaken(
+        f"run {run.id} has a message with the key {key!r}, and another text: use another key for "
+        "another message, or pass the message that the run has"
+    )
+    error.run = run
+    raise error
+
+
+def _content(said: Said) -> tuple[str, list[str]]:
+    text = said.text
+    for number, part in enumerate(said.parts):
+        text = text.replace(part.label, f"{_core.Part.MARK}{number}")
+    return text, [part.sha256 for part in said.parts]
+
+
+@contextmanager
+def naming(run: Run) -> Iterator[None]:
+    """Name the run in a `KeyTaken` of its messages."""
+    try:
+        yield
+    except KeyTaken as error:
+        error.run = run
+        raise
 
 
 def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:

@@ -11,6 +11,7 @@ use crate::run::event::{AGAIN, Event, FRAMED, FailedCall, Note, OWN_TICKET, Open
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::repetition;
+use crate::run::said::SaidUnderKey;
 use crate::ticket::{Ticket, TicketId, TicketKind};
 use std::sync::Arc;
 
@@ -45,8 +46,9 @@ impl RunState {
             }
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text, parts, key } => {
+                self.note_key(key.as_deref(), text, parts);
                 self.add_user_parts(parts);
-                self.on_user_said(text, key.as_deref(), at);
+                self.on_user_said(text, at);
             }
             Event::TicketOpened(opened) => self.on_ticket_opened(opened, at),
             Event::ArgumentsFilled { .. } | Event::ApprovalChecked { .. } | Event::Approved { .. } => {
@@ -178,9 +180,14 @@ impl RunState {
         self.has_parts |= self.user_parts > 0;
     }
 
-    fn on_user_said(&mut self, text: &str, key: Option<&str>, at: f64) {
+    fn note_key(&mut self, key: Option<&str>, text: &str, parts: &[Part]) {
+        if let Some(key) = key {
+            self.said_keys.insert(key.to_owned(), SaidUnderKey::new(text, parts, self.user_parts));
+        }
+    }
+
+    fn on_user_said(&mut self, text: &str, at: f64) {
         self.said = true;
-        self.said_keys.extend(key.map(str::to_owned));
         self.repetition.on_user_said();
         self.add_task(text);
         if self.ending.take().is_some() {
