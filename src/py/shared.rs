@@ -221,7 +221,7 @@ impl PySharedRuns {
     }
 
     /// Says that a worker is there, for people who look.
-    #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused, cannot_drive))]
+    #[pyo3(signature = (*, worker, version, agents, queues, slots, busy, taken_over, refused, cannot_drive, misfits))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of the worker")]
     fn announce(
         &self,
@@ -235,9 +235,10 @@ impl PySharedRuns {
         taken_over: i64,
         refused: i64,
         cannot_drive: Vec<String>,
+        misfits: String,
     ) -> CoreResult<()> {
-        let worker =
-            Worker { id: worker, version, agents, queues, slots, busy, taken_over, refused, refuses: cannot_drive };
+        let (id, refuses) = (worker, cannot_drive);
+        let worker = Worker { id, version, agents, queues, slots, busy, taken_over, refused, refuses, misfits };
         Ok(py.detach(|| self.store.announce(&worker))?)
     }
 

@@ -182,6 +182,10 @@ def _lines(now: FleetStatus) -> list[str]:
         "and of their shape if they have begun"
         for agent, runs in now.without_worker.items()
     ]
+    lines += [
+        f"no worker can go on with run {run_id}: {why}; start one with the agents that it had"
+        for run_id, why in now.misfits.items()
+    ]
     lines += map(_silent_line, now.silent)
     if now.shapes:
         lines.append("begun: " + ", ".join(f"{shape} {n}" for shape, n in now.shapes.items()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,9 @@ class KnownAgents:
     Attributes:
         store: The shared store.
         refused: Names and shapes of begun runs that none of them can go on with.
-        misfits: How often runs were given back because none of them can go on with a run below, by
-            the ids of the runs. These are tried again: the run below may be over by then.
+        misfits: Why runs were given back, by their ids, the latest last: none of them can go on
+            with a run below, or a log cannot be read. These are tried again: the run below may be
+            over by then.
         failed: The ids of runs that an exception of the program's functions has left here.
 
     Raises:
@@ -74,7 +74,7 @@ class KnownAgents:
             for agent in earlier:
                 self._add_calls(agent, is_earlier=True)
         self.refused: set[str] = set()
-        self.misfits: Counter[str] = Counter()
+        self.misfits: dict[str, str] = {}
         self.failed: set[str] = set()
 
     def _add_calls(self, agent: Agent[Any], *, is_earlier: bool = False) -> None:

@@ -34,6 +34,9 @@ _log = GuardedLogger("callslip.fleet")
 _IN_VAIN = 5
 """Claims in a row that led to nothing, after which a run ends: it may kill its workers."""
 
+_MISFITS = 1_000
+"""Runs that are remembered because no agent here can go on with them."""
+
 _SUSPECT = 2
 """The same, after which a worker drives no other such run beside it."""
 
@@ -119,6 +122,8 @@ class Driven:
         self.rests = False
         self.was_lost = False
         self.was_refused = False
+        # Whether it was given back before, because it fits no agent here.
+        self.was_misfit = False
         # Why it was left before its end, for those who drive one run.
         self.left: Exception | None = None
 
@@ -187,7 +192,7 @@ class Driven:
         except StoreError as error:
             if not isinstance(error, TakenOver | NoLease):
                 # A log of a later version, or a damaged one: another worker may be able to read it.
-                self._refuse()
+                self._give_back(error)
             raise
         finally:
             # What was not opened would have its lease lengthened for ever.
@@ -223,9 +228,8 @@ class Driven:
                 raise
             # A run below it is of another shape than the agents here: others of its own are not.
             self.left = error
-            self._agents.misfits[claim.run_id] += 1
-            self._refuse()
-            if self._agents.misfits[claim.run_id] == 1:
+            self._give_back(error)
+            if not self.was_misfit:
                 _log.warning("run %s was given back: %s", claim.run_id, error)
             return None
         self._agents.misfits.pop(claim.run_id, None)
@@ -236,6 +240,15 @@ class Driven:
         # A worker that leaves a run leaves it to others.
         session.kept_while = lambda: True
         return session
+
+    def _give_back(self, why: Exception) -> None:
+        misfits = self._agents.misfits
+        self.was_misfit = misfits.pop(self.claim.run_id, None) is not None
+        misfits[self.claim.run_id] = str(why)
+        if len(misfits) > _MISFITS:
+            # Another worker may have taken it.
+            del misfits[next(iter(misfits))]
+        self._refuse()
 
     def _refuse(self, *, at_once: bool = False) -> None:
         self.was_refused = True

@@ -97,7 +97,9 @@ class FleetStatus:
             this store may not see it.
         without_worker: How many runs and calls wait, by the name of the agent, for which no worker
             of the last 30 seconds has both the agent and the queue. Begun runs count too if all
-            those workers have refused their shape.
+            those workers have refused their shape, or the run itself.
+        misfits: Why those runs were refused, by their ids: each is offered to the workers again
+            after ten seconds. At most 100.
         shapes: How many runs have begun and not ended, by the name of the agent and the first
             characters of the shape. A shape is a protocol with its tools. Once the shape of an
             earlier version is missing here, no run needs that version any more.
@@ -121,6 +123,7 @@ class FleetStatus:
     is_synchronous: bool
     standby_lag: dict[str, int | None]
     without_worker: dict[str, int]
+    misfits: dict[str, str]
     shapes: dict[str, int]
     silent: list[SilentRun]
 
@@ -188,6 +191,7 @@ def status(store: TicketStore, *, silent: float = SILENT) -> FleetStatus:
         standbys={row["name"]: row["sync_state"] for row in standbys},
         standby_lag={row["name"]: row["lag"] for row in standbys},
         without_worker=_without_worker(store, names),
+        misfits={row["run_id"]: row["reason"] for row in store.query(_MISFITS)},
         shapes={row["shape"]: row["runs"] for row in store.query(_SHAPES)},
         silent=_silent(store, names, silent),
         **counts,
@@ -245,15 +249,28 @@ FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run'
 WHERE q.vt <= clock_timestamp() GROUP BY 1
 """
 
-_WITHOUT_WORKER = """
-SELECT coalesce(run.known_as, run.agent) AS agent, count(*) AS runs
-FROM {table} AS q JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
-WHERE (q.vt <= clock_timestamp() OR run.is_later) AND NOT EXISTS (
+_NO_WORKER = """NOT EXISTS (
     SELECT FROM callslip.worker WHERE seen > clock_timestamp() - interval '30 seconds'
         AND coalesce(run.known_as, run.agent) = ANY (agents) AND run.queue = ANY (queues)
-        AND NOT (run.next > 0 AND run.agent || ' ' || coalesce(run.shape, '') = ANY (refuses)))
-GROUP BY 1
+        AND NOT (run.next > 0 AND run.agent || ' ' || coalesce(run.shape, '') = ANY (refuses))
+        AND NOT jsonb_exists(misfits, run.id))
 """
+
+_WITHOUT_WORKER = f"""
+SELECT coalesce(run.known_as, run.agent) AS agent, count(*) AS runs
+FROM {{table}} AS q JOIN callslip.run ON run.id = q.message ->> 'run' AND run.msg = q.msg_id
+WHERE (q.vt <= clock_timestamp() OR run.is_later) AND {_NO_WORKER}
+GROUP BY 1
+"""  # noqa: S608  # of constants
+
+_MISFITS = f"""
+SELECT run.id AS run_id, max(given.reason) AS reason FROM callslip.worker AS one
+CROSS JOIN LATERAL jsonb_each_text(one.misfits) AS given (id, reason)
+JOIN callslip.run ON run.id = given.id
+WHERE one.seen > clock_timestamp() - interval '30 seconds' AND run.is_later
+    AND run.finished_at IS NULL AND {_NO_WORKER}
+GROUP BY 1 ORDER BY 1 LIMIT 100
+"""  # noqa: S608  # of constants
 
 _LEASED = """
 SELECT run.id AS run_id, run.agent,

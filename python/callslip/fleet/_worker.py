@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
+from callslip._json import to_json
 from callslip._log import GuardedLogger
 from callslip._runtime.pauses import paused_since
 from callslip._threads import pool
@@ -42,6 +43,9 @@ _SOON = 1.0
 
 _ANNOUNCE = 10.0
 """Seconds between two entries in the list of workers."""
+
+_LISTED, _WORDS = 100, 500
+"""Runs that a worker has given back and names with the reason, and characters of that."""
 
 _AWAY = 1.0
 """Seconds before a store that was away is asked again."""
@@ -72,6 +76,10 @@ class _Entry:
     def is_due(self, now: float) -> bool:
         return self._announced_at is None or now - self._announced_at >= _ANNOUNCE
 
+    def has_changed(self) -> None:
+        """Let the next turn announce it."""
+        self._announced_at = None
+
     def announce(self, busy: int, now: float) -> None:
         self._announced_at = now
         self._shared.announce(
@@ -84,7 +92,13 @@ class _Entry:
             taken_over=self.lost,
             refused=self.refused,
             cannot_drive=sorted(self._agents.refused),
+            misfits=self._misfits(),
         )
+
+    def _misfits(self) -> str:
+        latest = [*self._agents.misfits.items()][-_LISTED:]
+        # PostgreSQL has no character 0.
+        return to_json({run_id: why[:_WORDS].replace("\0", "") for run_id, why in latest})
 
     def withdraw(self) -> None:
         self._shared.withdraw(self._name)
@@ -309,8 +323,10 @@ class Worker:
             self._agents.failed.add(driven.claim.run_id)
         self._entry.lost += driven.was_lost
         # One that is given back again and again was counted once.
-        is_first = self._agents.misfits[driven.claim.run_id] <= 1
-        self._entry.refused += driven.was_refused and is_first
+        was_misfit = isinstance(driven, Driven) and driven.was_misfit
+        if driven.was_refused and not was_misfit:
+            self._entry.refused += 1
+            self._entry.has_changed()
         self._may_have_work = True
         self._wake.set()
 

@@ -107,6 +107,8 @@ pub struct Worker {
     pub refused: i64,
     /// The agents and shapes of begun runs, with a space between, that it can't drive.
     pub refuses: Vec<String>,
+    /// Why it has given runs back that it is offered again, by their ids, as JSON.
+    pub misfits: String,
 }
 
 impl PostgresStore {
@@ -433,10 +435,11 @@ impl PostgresStore {
     /// The database refuses it.
     pub fn announce(&self, worker: &Worker) -> Result<(), StoreError> {
         let sql = "INSERT INTO callslip.worker (id, version, agents, queues, slots, busy, taken_over, refused, refuses, \
-             seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp()) \
+             misfits, seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::jsonb, clock_timestamp()) \
              ON CONFLICT (id) DO UPDATE SET version = excluded.version, agents = excluded.agents, \
              queues = excluded.queues, slots = excluded.slots, busy = excluded.busy, taken_over = excluded.taken_over, \
-             refused = excluded.refused, refuses = excluded.refuses, seen = excluded.seen";
+             refused = excluded.refused, refuses = excluded.refuses, misfits = excluded.misfits, \
+             seen = excluded.seen";
         let parameters: super::link::Parameters<'_> = &[
             &worker.id,
             &worker.version,
@@ -447,6 +450,7 @@ impl PostgresStore {
             &worker.taken_over,
             &worker.refused,
             &worker.refuses,
+            &worker.misfits,
         ];
         self.ask(async |connected| connected.query(sql, parameters).await).map(drop)
     }

@@ -39,6 +39,9 @@ ALTER TABLE callslip.ticket ADD COLUMN awaits_result boolean, ADD COLUMN externa
 ALTER TABLE callslip.ticket ADD COLUMN answer_key text COLLATE "C";
 CREATE INDEX ticket_answer_key ON callslip.ticket (answer_key) WHERE answer_key IS NOT NULL;
 CREATE INDEX ticket_awaits_result ON callslip.ticket (run) WHERE awaits_result;
+-- Why a worker has given runs back that it is offered again, by their ids.
+ALTER TABLE callslip.worker ADD COLUMN misfits jsonb NOT NULL DEFAULT '{}';
+CREATE INDEX inbox_cancel ON callslip.inbox (run) WHERE kind = 'cancel';
 
 CREATE OR REPLACE VIEW callslip.tickets AS
 SELECT

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from callslip import Agent, TicketStore, UsageError, replay, tool
+from callslip.cli import main
 from callslip.fleet import Fleet, _agents, _driven, _worker, status
 from fleets.here import LONG, call, finish, make_due, pay, turns, until, working
 
@@ -228,7 +229,7 @@ def asking(*tools):
 
 
 async def test_a_run_below_of_another_version_is_left_with_one_warning(
-    web, database, monkeypatch, caplog
+    web, database, monkeypatch, caplog, capsys
 ):
     monkeypatch.setattr(_worker, "_ANNOUNCE", 0.1)
     opened, open_run = [], _driven.Driven._open
@@ -248,6 +249,13 @@ async def test_a_run_below_of_another_version_is_left_with_one_warning(
             make_due(database)
         await until(lambda: any(one.refused for one in status(web).workers), "it is counted")
         assert sum(one.refused for one in status(web).workers) == 1
+        await until(lambda: status(web).misfits, "it is named")
+        now = status(web)
+        assert list(now.misfits) == [run_id]
+        assert "the tool 'pay' is gone" in now.misfits[run_id]
+        assert (now.without_worker, now.metric("without_worker")) == ({"outer": 1}, 1)
+        assert main(["status", database]) == 0
+        assert f"no worker can go on with run {run_id}: " in capsys.readouterr().out
         make_due(database)
         async with working(database, asking(pay)):
 
@@ -259,5 +267,6 @@ async def test_a_run_below_of_another_version_is_left_with_one_warning(
             due = asyncio.create_task(pushing())
             assert (await fleet.result(run_id, timeout=LONG)).value == "ok"
             due.cancel()
+            assert status(web).misfits == status(web).without_worker == {}
     told = [record for record in caplog.records if run_id in record.getMessage()]
     assert [(record.levelname, record.exc_info) for record in told] == [("WARNING", None)]
