@@ -4,9 +4,12 @@ use super::error::{CoreResult, value};
 use super::openapi::PyDocument;
 use super::value::to_python;
 use crate::reply::Value;
-use crate::tool::{ToolSet, ToolSpec, agent_tools};
+use crate::tool::{AnswerType, ToolSet, ToolSpec, agent_tools};
 use pyo3::prelude::*;
 use std::sync::Arc;
+
+/// A name for the field of a result, which no message has.
+const RESULT: &str = "answer";
 
 /// Tools by name, with the checks of their arguments.
 #[pyclass(name = "ToolSet", module = "callslip._core", frozen)]
@@ -47,6 +50,12 @@ impl PyToolSet {
         };
         let written: Result<_, serde_json::Error> = specs.iter().map(serde_json::to_string).collect();
         Ok(written?)
+    }
+
+    /// Checks that results can be checked by this JSON Schema. Raises `UsageError` with the reason if they can't.
+    #[staticmethod]
+    fn check_returns(schema: &str) -> CoreResult<()> {
+        AnswerType::new(serde_json::from_str(schema)?).compile(RESULT).map_err(value)
     }
 
     /// These tools without those named, and with further ones, given as for the constructor.

@@ -129,9 +129,12 @@ impl RunMachine {
                 };
                 let wrong = |problems: String| InputError::WrongResult { ticket, tool: Arc::clone(tool), problems };
                 let value: Value = serde_json::from_str(json.get()).map_err(|error| wrong(error.to_string()))?;
-                let checked = AnswerType::new(schema)
-                    .check(FIELD, &Arc::new(value))
-                    .map_err(|violation| wrong(violation.message))?;
+                let answers = AnswerType::new(schema);
+                let checked = answers.check(FIELD, &Arc::new(value)).map_err(|violation| wrong(violation.message))?;
+                let problems = answers.format_problems(FIELD, &checked.value);
+                if !problems.is_empty() {
+                    return Err(wrong(problems.join("; ")));
+                }
                 if checked.coerced.is_empty() {
                     return Ok(Outcome::Ok(json));
                 }

@@ -4,6 +4,7 @@
 //! messages, the coercions and the made-up example are those of tools.
 
 use super::describe::{short_type, truncate};
+use super::formats;
 use super::problem::misread;
 use super::sample_call::spaced;
 use super::set::ToolSet;
@@ -127,6 +128,11 @@ impl AnswerType {
             }
             Err(second) => Err(if has_parts { second } else { first }),
         }
+    }
+
+    /// What is wrong with the formats of a value that has passed: a date that is none, for example.
+    pub fn format_problems(&self, field: &str, value: &Value) -> Vec<String> {
+        formats::problems(&self.0.schema, field, value)
     }
 
     /// The same where nothing is read as another type; the answer may be its JSON text where `as_text` says so.

@@ -6,6 +6,7 @@ mod as_written;
 mod coerce;
 pub(crate) mod describe;
 mod flat_schema;
+mod formats;
 mod interface;
 mod look_up;
 mod loosen;

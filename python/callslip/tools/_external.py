@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from callslip._core import Outcome
+from callslip._core import Outcome, ToolSet
+from callslip._json import to_json
 from callslip.errors import ToolError, UsageError
 from callslip.tools._callable import json_schema
 from callslip.tools._returns import described
@@ -57,7 +58,7 @@ class ExternalTool(Tool[P, R]):
                     f"called; pass an ordinary tool, or no {name}"
                 )
         super().__init__(function, **options)
-        self._own_returns = None if returns is None else json_schema("returns", returns)
+        self._own_returns = None if returns is None else _usable(returns)
         self._asks = asks
         # `Tool` drops its own once the signature is read.
         self._return_names: Mapping[str, Any] = options.get("names") or {}
@@ -115,6 +116,20 @@ class ExternalTool(Tool[P, R]):
     async def acall(self, arguments: Mapping[str, Any], context: object) -> Outcome:
         """Return a failure. As `call`."""
         return self.call(arguments, context)
+
+
+def _usable(returns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the JSON Schema of results, by which they can be checked.
+
+    Raises:
+        UsageError: It is none.
+    """
+    schema = json_schema("returns", returns)
+    try:
+        ToolSet.check_returns(to_json(schema))
+    except UsageError as error:
+        raise UsageError(f"expected returns as a JSON Schema: {error}") from error
+    return schema
 
 
 def external_tool(function: Callable[..., Any] | None, **options: Any) -> ExternalTool[..., Any]:

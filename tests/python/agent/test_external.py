@@ -632,3 +632,87 @@ def test_logs_without_such_tools_have_none_of_the_fields(store):
     assert store.tickets(awaiting="result") == store.tickets(awaiting="approval") == []
     with pytest.raises(UsageError, match="expected awaiting"):
         store.tickets(awaiting="anything")
+
+
+FORMATS = {
+    "date": (["2024-02-29"], ["tomorrow", "2024-02-30", "2024-2-1"]),
+    "date-time": (["2024-02-29T10:00", "2024-02-29T10:00:00.5+02:00"], ["2024-02-29", "noon"]),
+    "time": (["10:00", "10:00:00Z"], ["10", "25:00", "noon"]),
+    "uuid": (["12345678-1234-1234-1234-123456789abc"], ["1234", "12345678-1234"]),
+    "duration": (["P1D", "PT2H30M"], ["2 hours", "P"]),
+    "ipv4": (["10.0.0.1"], ["10.0.0", "host"]),
+}
+NESTED = {
+    "plain": (lambda schema: schema, lambda text: text, "'answer'"),
+    "in a list": (
+        lambda schema: {"type": "array", "items": schema},
+        lambda text: [text],
+        "'answer.0'",
+    ),
+    "in an object": (
+        lambda schema: {"type": "object", "properties": {"at": schema}, "required": ["at"]},
+        lambda text: {"at": text},
+        "'answer.at'",
+    ),
+    "or null": (
+        lambda schema: {"anyOf": [schema, {"type": "null"}]},
+        lambda text: text,
+        "'answer'",
+    ),
+}
+
+
+@pytest.mark.parametrize("nested", NESTED)
+@pytest.mark.parametrize("name", FORMATS)
+def test_results_have_the_format_of_their_type(store, name, nested):
+    within, value_of, place = NESTED[nested]
+    schema = within({"type": "string", "format": name})
+    when = Tool.from_schema(None, external=True, name="when", parameters={}, returns=schema)
+    right, wrong = FORMATS[name]
+    for text in right:
+        agent = Agent(say([act("when"), finish()]), tools=[when], store=store)
+        problems = []
+
+        def answer(ticket, problem=None, text=text, problems=problems):
+            if problem is not None:
+                problems.append(problem)
+            return value_of(([*wrong, text])[len(problems)])
+
+        run = agent.run_sync("go", answer=answer).run
+        assert len(problems) == len(wrong)
+        assert all(place in problem for problem in problems)
+        (ticket,) = run.tickets
+        assert ticket.result == value_of(text)
+
+
+def test_a_date_is_a_date_whoever_answers(store):
+    agent = Agent(say([act("pick_date", title="When?"), finish()]), tools=[pick_date], store=store)
+
+    async def main():
+        run = agent.start("go")
+        while not run.awaiting_result:
+            await asyncio.sleep(0.01)
+        for one in (run, store.run(run.id)):
+            with pytest.raises(UsageError, match=r"'answer' must be a date: got \"tomorrow\""):
+                one.answer("T1", "tomorrow")
+        run.answer("T1", date(2024, 2, 29))
+        return await run
+
+    (ticket,) = asyncio.run(main()).tickets
+    assert ticket.result == "2024-02-29"
+
+
+BROKEN = {
+    "an unknown type": {"type": "strin"},
+    "a type that is none": {"type": 5},
+    "a broken pattern": {"type": "string", "pattern": "("},
+    "a reference to nothing": {"$ref": "#/$defs/nope"},
+    "required as text": {"type": "object", "required": "a"},
+    "a broken part": {"type": "object", "properties": {"a": {"enum": 1}}},
+}
+
+
+@pytest.mark.parametrize("schema", BROKEN.values(), ids=BROKEN)
+def test_a_broken_schema_of_results_is_refused_when_the_tool_is_made(schema):
+    with pytest.raises(UsageError, match="expected returns as a JSON Schema: "):
+        Tool.from_schema(None, external=True, name="f", parameters={}, returns=schema)
