@@ -16,18 +16,20 @@ pub struct Comparison {
     pub more_approval: MoreApproval,
     /// Whether both have the same tools with the same parameters.
     pub has_same_calls: bool,
+    knows_types: bool,
 }
 
 impl Comparison {
-    /// Compares the setup of a run, and the approval that it asks for beyond that, with the setup of an agent.
-    pub(super) fn between(kept: &Setup, more: &MoreApproval, offered: &Setup) -> Self {
+    /// Compares the setup of a run, and the approval that it asks for beyond that, with the setup of an agent. `knows_types`
+    /// is whether the run's tools say how they read what looks like another type.
+    pub(super) fn between(kept: &Setup, more: &MoreApproval, offered: &Setup, knows_types: bool) -> Self {
         let names = (kept.protocol.name(), offered.protocol.name());
         if names.0 != names.1 {
             let difference =
                 format!("the run has the protocol {}, this agent {}: use that of the run", names.0, names.1);
             return Self { differences: vec![difference], ..Self::default() };
         }
-        let mut found = Self { has_same_calls: true, ..Self::default() };
+        let mut found = Self { has_same_calls: true, knows_types, ..Self::default() };
         let options = |setup: &Setup| serde_json::to_value(setup.protocol.stored()).unwrap_or_default();
         compare_options(names.0, &options(kept), &options(offered), &mut found.differences);
         compare_answers(kept.protocol.returns(), offered.protocol.returns(), &mut found.differences);
@@ -83,7 +85,11 @@ impl Comparison {
         } else if offered.approval() > approval {
             self.more_approval.insert(name.as_str().into(), offered.approval());
         }
-        let narrower = narrowed(&kept.parameters, &offered.parameters);
+        let narrower = if self.knows_types && kept.reads != offered.reads {
+            narrowed(&kept.marked_parameters(), &offered.marked_parameters())
+        } else {
+            narrowed(&kept.parameters, &offered.parameters)
+        };
         if !narrower.is_empty() {
             found.push(format!("takes less: {}", narrower.join(", ")));
         }
@@ -180,7 +186,10 @@ fn tool_shape(tool: &ToolSpec) -> Json {
         tool.readonly,
         tool.repeatable
     );
-    serde_json::json!([tool.name, tool.parameters, words])
+    if tool.reads.is_empty() {
+        return serde_json::json!([tool.name, tool.parameters, words]);
+    }
+    serde_json::json!([tool.name, tool.parameters, words, tool.reads])
 }
 
 /// Options of how messages are written. Like the prompt, the run keeps its own.

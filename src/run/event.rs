@@ -36,6 +36,9 @@ pub(super) const WHOLE_VALUES: u32 = 9;
 /// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
 pub(super) const REREAD: u32 = 9;
 
+/// The first version whose tools say how the program reads what looks like another type.
+pub(super) const READ_TYPES: u32 = 9;
+
 /// The first version whose messages keep each result in a frame that its text can't end.
 pub(super) const FRAMED: u32 = 9;
 

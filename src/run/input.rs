@@ -1,5 +1,6 @@
 //! Inputs that a run can't take as it is now.
 
+use super::event::READ_TYPES;
 use super::machine::RunMachine;
 use super::{Comparison, Setup};
 use crate::ticket::TicketId;
@@ -114,7 +115,7 @@ impl RunMachine {
     /// # Errors
     /// `Incompatible`.
     pub fn adopt(&mut self, setup: &Setup, goes_on: bool) -> Result<bool, InputError> {
-        let Comparison { differences, more_approval, has_same_calls } = self.compare(setup);
+        let Comparison { differences, more_approval, has_same_calls, .. } = self.compare(setup);
         if !differences.is_empty() && (goes_on || self.state.resumable()) {
             return Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences });
         }
@@ -124,6 +125,7 @@ impl RunMachine {
 
     /// What differs between the run and an agent with this setup.
     pub fn compare(&self, setup: &Setup) -> Comparison {
-        Comparison::between(&self.setup, &self.state.more_approval, setup)
+        let knows_types = self.start.version >= READ_TYPES;
+        Comparison::between(&self.setup, &self.state.more_approval, setup, knows_types)
     }
 }

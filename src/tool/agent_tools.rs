@@ -72,6 +72,7 @@ fn spec(name: &str, description: &str, parameters: Json, kind: ToolKind) -> Tool
         // Waiting for the same agents once more gives the same results, and does no harm.
         repeatable: kind == ToolKind::Wait,
         queue: None,
+        reads: std::collections::BTreeMap::new(),
         external: None,
     }
 }

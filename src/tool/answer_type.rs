@@ -237,6 +237,7 @@ impl AnswerType {
                 checks_approval: false,
                 repeatable: false,
                 queue: None,
+                reads: std::collections::BTreeMap::new(),
                 external: None,
             };
             ToolSet::new(vec![spec]).ok()

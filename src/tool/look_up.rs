@@ -92,6 +92,7 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
             checks_approval: false,
             repeatable: false,
             queue: None,
+            reads: std::collections::BTreeMap::new(),
             external: None,
         }
     };

@@ -4,6 +4,7 @@
 mod bounds;
 
 use super::describe::truncate;
+use super::spec::READS;
 use serde_json::{Map, Value as Json};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -121,15 +122,17 @@ impl<'a> Comparison<'a> {
 
     /// Compares with alternatives, of which one must take everything. Returns the reasons of the closest.
     fn compare_any(&mut self, kept: &'a Json, alternatives: &'a [Json], path: &str) -> Vec<String> {
-        let mut closest: Option<Vec<String>> = None;
+        let mut closest: Option<(usize, bool, Vec<String>)> = None;
         for one in alternatives {
             let found = self.compare(kept, one, path);
             if found.is_empty() {
                 return found;
             }
-            closest = closest.filter(|closest| closest.len() <= found.len()).or(Some(found));
+            let rank = (found.len(), !shares_type(kept, one));
+            closest = closest.filter(|closest| (closest.0, closest.1) <= rank).or(Some((rank.0, rank.1, found)));
         }
-        closest.unwrap_or_else(|| vec![format!("{} takes nothing now: take what it took", place(path))])
+        closest
+            .map_or_else(|| vec![format!("{} takes nothing now: take what it took", place(path))], |closest| closest.2)
     }
 
     fn narrowed_items(&mut self, kept: &'a Object, offered: &'a Object, path: &str) -> Vec<String> {
@@ -277,6 +280,13 @@ fn union<'a>(schema: &'a Json, keys: &[&str]) -> Option<&'a [Json]> {
     }
 }
 
+/// Whether two schemas name a type that both take.
+fn shares_type(kept: &Json, offered: &Json) -> bool {
+    let types = |schema: &Json| schema.get("type").map(|types| names(types).into_iter().map(str::to_owned).collect());
+    let (kept, offered): (Option<BTreeSet<String>>, Option<BTreeSet<String>>) = (types(kept), types(offered));
+    kept.zip(offered).is_some_and(|(kept, offered)| !kept.is_disjoint(&offered))
+}
+
 fn narrowed_types(kept: &Object, offered: &Object, path: &str) -> Vec<String> {
     let Some(now) = offered.get("type") else { return Vec::new() };
     let now = names(now);
@@ -353,6 +363,11 @@ fn narrowed_values(kept: &Object, offered: &Object, path: &str) -> Vec<String> {
 
 /// A keyword that differs, and isn't known to take more now.
 fn other(path: &str, key: &str, kept: Option<&Json>, offered: Option<&Json>) -> String {
+    if key == READS {
+        let words = |words: Option<&Json>| words.and_then(Json::as_str).unwrap_or("it is written").to_owned();
+        let (kept, offered) = (words(kept), words(offered));
+        return format!("{} is read as {offered} now, and as {kept} in the run: keep that", place(path));
+    }
     let (kept, offered) = (shown(kept), shown(offered));
     format!("{} has another '{key}', {offered} and {kept} in the run: keep that", place(path))
 }

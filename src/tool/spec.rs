@@ -87,6 +87,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments: an object schema with `properties` and `required`.
     pub parameters: Json,
+    /// How the program reads what looks like another type, by JSON pointers into `parameters`: the model isn't shown it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reads: BTreeMap<String, String>,
     /// What a call does.
     #[serde(default, skip_serializing_if = "ToolKind::is_function")]
     pub kind: ToolKind,
@@ -116,7 +119,21 @@ pub struct ToolSpec {
     pub external: Option<Arc<External>>,
 }
 
+/// The keyword for `reads`, where schemas are compared.
+pub(crate) const READS: &str = "x-reads";
+
 impl ToolSpec {
+    /// The schema of the arguments with how the program reads them.
+    pub(crate) fn marked_parameters(&self) -> Json {
+        let mut marked = self.parameters.clone();
+        for (pointer, words) in &self.reads {
+            if let Some(Json::Object(schema)) = marked.pointer_mut(pointer) {
+                schema.insert(READS.to_owned(), words.as_str().into());
+            }
+        }
+        marked
+    }
+
     /// Whether its calls may start before their reply is complete, with what approval is needed beyond its own.
     pub fn starts_early(&self, more: &MoreApproval) -> bool {
         self.readonly && self.external.is_none() && self.approval_with(more) == Approval::NotNeeded

@@ -22,7 +22,7 @@ from callslip._labels import label_schema, labels_text, named
 from callslip.parts import File
 from callslip.tools._context import parts_here
 
-__all__ = ["Shape", "is_required", "labels_told", "shape_of"]
+__all__ = ["Shape", "is_required", "labels_told", "shape_of", "tell_labels"]
 
 Schema = dict[str, Any]
 Convert = Callable[[Any], Any]
@@ -91,6 +91,12 @@ def labels_told(annotation: Any) -> str | None:
         several = plural or origin not in {Annotated, Union, types.UnionType}
         todo += [(arg, several) for arg in within]
     return None
+
+
+def tell_labels(schema: dict[str, Any], labels: str) -> None:
+    """Say of a parameter how an image is named, whatever else is said of it."""
+    own = schema.get("description", labels)
+    schema["description"] = labels if own == labels else f"{own.rstrip('. ')}. {labels}"
 
 
 def _shape_of_generic(origin: Any, args: tuple[Any, ...]) -> Shape | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callslip._failure import message_of
 from callslip.errors import UsageError
 from callslip.tools._annotation import shape_of
+from callslip.tools._reads import without_reads
 
 __all__ = ["Described", "Faults", "described"]
 
@@ -56,7 +57,7 @@ def described(returns: Any, names: Mapping[str, Any] = MappingProxyType({})) -> 
 
     try:
         adapter = adapter_for(returns, names)
-        schemas, definitions = schemas_of({"answer": adapter})
+        (schemas, definitions), _ = without_reads([*schemas_of({"answer": adapter})])
     except Exception as error:
         reason = (message_of(error).strip().splitlines() or [type(error).__name__])[0]
         name = inspect.formatannotation(returns)

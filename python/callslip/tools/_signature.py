@@ -15,7 +15,8 @@ from callslip._json import to_json
 from callslip._labels import LabelError
 from callslip._redaction import redact_likely_secrets
 from callslip.errors import ToolError
-from callslip.tools._annotation import is_required, labels_told, shape_of
+from callslip.tools._annotation import is_required, labels_told, shape_of, tell_labels
+from callslip.tools._reads import without_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,6 +56,7 @@ class Signature:
         further: A function from JSON to the value for the arguments of `**more`; `None` if they
             need none.
         own_defaults: The defaults of the function that the schema tells, as JSON.
+        reads: How Python reads what looks like another type, by JSON pointers into `parameters`.
     """
 
     parameters: dict[str, Any]
@@ -64,6 +66,7 @@ class Signature:
     factories: Mapping[str, Callable[[], Any]]
     further: Callable[[Any], Any] | None = None
     own_defaults: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def is_plain(self) -> bool:
@@ -353,7 +356,7 @@ class _Reader:
         definitions = self._add_adapter_schemas()
         for name, labels in self._labels.items():
             if labels is not None:
-                _tell_labels(self._properties[name], labels)
+                tell_labels(self._properties[name], labels)
         for name in [name for name in self._properties if name.startswith("**")]:
             self._further = self._properties.pop(name)
         parameters: dict[str, Any] = {"type": "object", "properties": self._properties}
@@ -362,6 +365,7 @@ class _Reader:
         parameters["additionalProperties"] = self._further
         if definitions:
             parameters["$defs"] = definitions
+        parameters, reads = without_reads(parameters)
         return Signature(
             parameters=parameters,
             positional=tuple(self._positional),
@@ -370,6 +374,7 @@ class _Reader:
             factories=self._factories,
             further=self._converts.pop(_MORE, None),
             own_defaults=self._own_defaults,
+            reads=reads,
         )
 
     def _add_adapter_schemas(self) -> dict[str, Any]:
@@ -481,12 +486,6 @@ def _is_plain_type(annotation: Any) -> bool:
 def _is_field(default: Any) -> bool:
     kind = type(default)
     return kind.__name__ == "FieldInfo" and kind.__module__.startswith("pydantic.")
-
-
-def _tell_labels(schema: dict[str, Any], labels: str) -> None:
-    """Say of a parameter how an image is named, whatever else is said of it."""
-    own = schema.get("description", labels)
-    schema["description"] = labels if own == labels else f"{own.rstrip('. ')}. {labels}"
 
 
 def _add_default(schema: dict[str, Any], default: Any, adapter: Any) -> None:

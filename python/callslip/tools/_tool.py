@@ -299,6 +299,7 @@ class Tool(Generic[P, R]):
                 "repeatable": self.repeatable,
                 **approval_traits(self.needs_approval),
                 **({} if self.queue is None else {"queue": self.queue}),
+                **({"reads": self._signature.reads} if self._signature.reads else {}),
                 **self._external_traits(),
             }
         )

@@ -20,6 +20,7 @@ from callslip._labels import PARTS, LabelError
 from callslip.tools._annotation import is_required
 from callslip.tools._context import parts_here
 from callslip.tools._equal_keys import check_keys
+from callslip.tools._reads import READS
 
 __all__ = ["adapter_for", "converter", "describe_faults", "schemas_of"]
 
@@ -60,6 +61,22 @@ class Describer(GenerateJsonSchema):
         """Describe a `TypedDict`."""
         config = getattr(schema.get("cls"), "__pydantic_config__", {})
         return _forbid_extra(super().typed_dict_schema(schema), config)
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a decimal: its text looks like any other text."""
+        described = super().decimal_schema(schema)
+        for one in described.get("anyOf", [described]):
+            if one.get("type") == "string":
+                one[READS] = "a decimal"
+        return described
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a dict: all its keys are texts in JSON."""
+        described = super().dict_schema(schema)
+        keys = schema.get("keys_schema", {"type": "any"})["type"]
+        if keys not in {"any", "str"} and "propertyNames" not in described:
+            described[READS] = f"one with keys of the type {keys}"
+        return described
 
     def enum_schema(self, schema: Any) -> dict[str, Any]:
         """Describe an enum. Members must be recognisable by their JSON."""

@@ -55,6 +55,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         reconciles: false,
         repeatable: flag("repeatable", false),
         queue: None,
+        reads: std::collections::BTreeMap::new(),
         external: None,
     }
 }
@@ -73,6 +74,7 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         reconciles: false,
         repeatable: false,
         queue: None,
+        reads: std::collections::BTreeMap::new(),
         external: None,
     }
 }

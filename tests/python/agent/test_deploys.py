@@ -1,8 +1,11 @@
 """Runs that a later version of their agent continues, with more tools and with wider ones."""
 
 import asyncio
+import json
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 from typing import Annotated, Literal, TypedDict
 
 import pytest
@@ -351,6 +354,77 @@ def test_functions_are_compared_by_their_types(store):
     found = "; ".join(successor(store, [same]).check(store.run(later)))
     for part in ("/hint is gone", '/kind takes no "c"', "/most takes no number", "/note is gone"):
         assert part in found
+
+
+class Prices(TypedDict):
+    by_size: dict[int, int]
+
+
+def taking(kind):
+    def order(value: kind) -> str:
+        """Order."""
+        return "ordered"
+
+    order.__annotations__["value"] = kind
+    return tool(order)
+
+
+TYPES = {
+    "text": (str, "a"),
+    "a decimal": (Decimal, "1.5"),
+    "an integer": (int, 1),
+    "a float or text": (float | str, "a"),
+    "texts": (list[str], ["a"]),
+    "decimals": (list[Decimal], ["1.5"]),
+    "keys that are text": (dict[str, int], {"a": 1}),
+    "keys that are whole numbers": (dict[int, int], {"1": 1}),
+    "keys that are decimals": (dict[Decimal, int], {"1.5": 1}),
+    "keys that are dates": (dict[date, int], {"2024-02-29": 1}),
+    "keys in an object": (Prices, {"by_size": {"1": 1}}),
+    "decimals by numbers": (dict[int, Decimal], {"1": "1.5"}),
+}
+WIDER = {
+    ("text", "a float or text"),
+    ("an integer", "a decimal"),
+    ("an integer", "a float or text"),
+    ("keys that are whole numbers", "decimals by numbers"),
+}
+"""Pairs whose second type takes what the first takes, and means the same by it."""
+
+
+@pytest.mark.parametrize("before", TYPES)
+def test_types_that_look_alike_are_told_apart(store, before):
+    kind, value = TYPES[before]
+    run_id = begun(store, [taking(kind)], steps=[act("order", value=value), finish("done")])
+    for after, (now, _) in TYPES.items():
+        found = successor(store, [taking(now)]).check(store.run(run_id))
+        assert (before, after, found == []) == (
+            before,
+            after,
+            before == after or (before, after) in WIDER,
+        ), found
+
+
+def test_it_says_how_a_value_was_read(store):
+    run_id = begun(store, [taking(str)], steps=[act("order", value="a"), finish("done")])
+    (found,) = successor(store, [taking(Decimal)]).check(store.run(run_id))
+    assert "/value is read as a decimal now, and as it is written in the run: keep that" in found
+    assert "reads" not in json.dumps(taking(Decimal).parameters)
+
+
+def test_runs_of_earlier_versions_do_not_say_how_they_read_values(store):
+    run_id = begun(store, [taking(Decimal)], steps=[act("order", value="1.5"), finish("done")])
+    log = store.run(run_id).export()
+    first, rest = log.split("\n", 1)
+    earlier = json.loads(first)
+    started = earlier["event"]["run_started"]
+    started["version"] = 8
+    for one in started["setup"]["tools"]:
+        assert one.pop("reads")
+    with TicketStore() as other:
+        other.import_run(f"{json.dumps(earlier)}\n{rest}", trust=True)
+        for kind in (Decimal, str | float):
+            assert successor(other, [taking(kind)]).check(other.run(run_id)) == []
 
 
 def test_the_type_of_an_answer_may_take_more(store):

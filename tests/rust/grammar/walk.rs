@@ -127,6 +127,7 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         checks_approval: false,
         repeatable: false,
         queue: None,
+        reads: std::collections::BTreeMap::new(),
         external: None,
     }
 }
