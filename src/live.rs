@@ -5,7 +5,8 @@
 
 use crate::part::Content;
 use crate::run::{
-    self, Command, InputError, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent, resume,
+    self, Command, Event, InputError, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent,
+    resume,
 };
 use crate::store::{Claim, Hold, Log, LogError, Position, RunKey, Store, StoreError, With};
 use crate::ticket::TicketId;
@@ -291,14 +292,17 @@ impl LiveRun {
         self.claim().map_or(Hold::Sure, Claim::hold)
     }
 
-    /// Adds what another process has written to the log since. The run must be one that is only read.
+    /// Adds what another process has written to the log since. The run must be one that is only read. If the next events
+    /// were compacted meanwhile, the log begins anew there.
     ///
     /// # Errors
     /// `Unreadable`: they are not the next events of this run.
     pub fn follow(&mut self, records: Vec<Arc<Record>>) -> Result<(), LiveError> {
         let run_id = self.machine.run_id().to_owned();
-        if self.log.records().is_empty() {
-            self.machine = RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id, cause })?;
+        let is_folded = records.first().is_some_and(|first| matches!(first.event, Event::Compacted { .. }));
+        if is_folded || self.log.records().is_empty() {
+            let machine = RunMachine::load(&records).map_err(|cause| LiveError::Unreadable { run_id, cause })?;
+            self.machine.replace_by(machine);
             self.log = Log::new(records);
             return Ok(());
         }

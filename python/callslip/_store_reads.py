@@ -244,7 +244,7 @@ class StoreReads:
 
         Args:
             run_id: The id of the run.
-            after: The `seq` of the last event that is known already. Default: from the beginning.
+            after: As for `Run.watch`. Default: from the beginning.
             children: As for `Run.watch`.
 
         Raises:

@@ -151,6 +151,12 @@ impl RunMachine {
         Ok(())
     }
 
+    /// Goes on as another reading of the same run, which may have left events out: all tickets count as changed.
+    pub fn replace_by(&mut self, mut other: Self) {
+        other.state.tickets.renew(self.state.tickets.change_count());
+        *self = other;
+    }
+
     /// Resumes the run, after its process ended, its model failed or it was cancelled. Completed calls are not
     /// repeated; a call that had begun is treated as the effect of its tool says.
     pub fn resume(&mut self, now: f64) {

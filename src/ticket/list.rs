@@ -95,6 +95,14 @@ impl TicketList {
         self.changes.len()
     }
 
+    /// All tickets count as changed, for readers that know this many changes at most.
+    pub(crate) fn renew(&mut self, changes: usize) {
+        let all: Vec<TicketId> = self.tickets.iter().map(|ticket| ticket.id).collect();
+        let Some(first) = all.first() else { return };
+        self.changes = vec![*first; changes];
+        self.changes.extend(all);
+    }
+
     /// What is new to a reader who knows the first tickets, as they were after so many changes: those of them that have
     /// changed since, each once, then the others.
     pub fn news(&self, known: usize, changes: usize) -> impl Iterator<Item = &Ticket> {

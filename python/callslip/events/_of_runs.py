@@ -149,6 +149,8 @@ class RunFinished(Event):
 class Compacted(Event):
     """The events so far were folded into this one by `TicketStore.compact`.
 
+    Whoever reads a log or watches a run receives it in place of those events.
+
     Attributes:
         start: The fields of `run_started`, as JSON.
         hash: SHA-256 of the lines that it replaces.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from callslip.errors import UsageError
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from callslip.runs._ticket_cache import TicketCache
 
 __all__ = ["LogCache", "Reads", "check_seq"]
+
+
+_seq = attrgetter("seq")
 
 
 class LogCache:
@@ -39,10 +44,9 @@ class LogCache:
             if not known or known[-1].seq + 1 < self._core.event_count:
                 records = self._core.records(known[-1].seq + 1 if known else 0)
                 known += [read_event(text, self._run_id) for text in records]
-            # The log of a compacted run begins later.
-            first = known[0].seq if known else 0
-            end = None if before is None else max(0, before - first)
-            return known[max(0, after + 1 - first) : end]
+            # The log of a compacted run begins later, or goes on later than it was read.
+            end = len(known) if before is None else bisect_left(known, before, key=_seq)
+            return known[bisect_right(known, after, key=_seq) : end]
 
 
 class Reads(NamedTuple):

@@ -245,8 +245,9 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
         and longer parts, and none of replies that are over: their text is in `model_replied`.
 
         Args:
-            after: The `seq` of the last event that is known already, as in `Last-Event-ID`.
-                Default: from the beginning.
+            after: The `seq` of the last event that is known already, as in `Last-Event-ID`. If the
+                run was compacted since, the first item is a `Compacted`: show the run anew, from
+                `run.messages` and `run.tickets`. Default: from the beginning.
             children: Whether to yield the events of child runs too, from now on and without deltas;
                 see `Event.run_id`. Their calls that await approval are yielded in any case.
 

@@ -94,6 +94,9 @@ class RunRecord:
     def events(self, *, after: int | None = None, before: int | None = None) -> list[Event]:
         """Return the events of the log so far that stand between two others.
 
+        If the run was compacted since `after`, they begin with a `Compacted`, which stands for all
+        events that it has folded: read what they have led to from the run itself.
+
         Args:
             after: The `seq` of the event to begin after. Default: the beginning.
             before: The `seq` of the event to end before. Default: the end.
