@@ -122,8 +122,8 @@ class AgentRuns(Generic[AnswerT]):
             begun = opened(known=known)
             start_task(begun)
             return begun.run
-        found = begin_on_loop(self._agent, content, known, opened)
-        return begun_run(self._agent, found, deps, NOBODY)
+        begin = partial(begin_on_loop, self._agent, content, known, opened)
+        return begun_run(self._agent, begin, deps, NOBODY)
 
     def _start_kept(
         self, run_id: str, message: Content | None, deps: object, key: str | None = None

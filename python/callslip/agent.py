@@ -302,7 +302,7 @@ class Agent(AgentRuns[AnswerT]):
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
         if key is not None:
-            return await join(self, begin_on_loop(self, task, known, opened), deps, askers)
+            return await join(self, partial(begin_on_loop, self, task, known, opened), deps, askers)
         # Not by `drive_async`: every coroutine in between costs time at every await.
         with opened(known=known) as session:
             await drive(session)
@@ -339,7 +339,7 @@ class Agent(AgentRuns[AnswerT]):
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
         )
         if key is not None:
-            return join_sync(self, begin_sync(self, task, known, opened), deps, askers)
+            return join_sync(self, partial(begin_sync, self, task, known, opened), deps, askers)
         return drive_sync(opened(known=known))
 
     def as_tool(

@@ -224,3 +224,6 @@ class ModelRefused(ModelError):
 
 class RunCancelled(RunFailed):
     """The run was cancelled. A task's own `CancelledError` is never replaced by this."""
+
+    _was_left = False
+    """Whether nobody has cancelled it: its driver was."""

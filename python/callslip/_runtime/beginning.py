@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from callslip._core import Command
     from callslip._core import Run as Core
     from callslip._runtime.early_driver import UnstartedDriver
+    from callslip._runtime.home import Home
     from callslip._runtime.inbox import Inbox
     from callslip._runtime.place import Place
     from callslip._runtime.session import RunSession
@@ -46,6 +47,7 @@ class Beginning:
         said: The task of a new run, until it is started.
         unchecked_task: The task of a run that a program has started, until `check_task` was called.
         unstarted: The driver until then of a run in a task of its own; else `None`.
+        home: Where the run is driven; `None` before that.
         inbox: What the run is told from elsewhere; `None` unless its store is shared.
         place: Where a child run stands in its tree; `None` at the top, and unless the store is
             shared.
@@ -57,6 +59,7 @@ class Beginning:
     __slots__ = (
         "continues_children",
         "first_commands",
+        "home",
         "inbox",
         "only_reads",
         "place",
@@ -71,6 +74,7 @@ class Beginning:
         self.said: Said | None = None
         self.unchecked_task: Content | None = None
         self.unstarted: UnstartedDriver | None = None
+        self.home: Home | None = None
         self.inbox: Inbox | None = None
         self.place: Place | None = None
         self.continues_children: bool = False

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from callslip._runtime.background import start_task
+from callslip import _lazy
+from callslip._runtime.background import keep, start_task
 from callslip._runtime.drive import drive_sync
 from callslip._runtime.kept_run import DrivenRun, open_or_follow
 from callslip._runtime.keyed import result_for, wait_sync
+from callslip._runtime.on_loop import SessionDriver
 from callslip._runtime.sessions import resumed_session
 from callslip._runtime.start import stay_over
 from callslip._threads import pool
 from callslip.errors import RunCancelled, StoreError
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import run_lock
+from callslip.runs._elsewhere import driven_result, never_began, set_heir
 
 if TYPE_CHECKING:
+    from asyncio import Task
+    from concurrent.futures import Future
+
     from callslip._core import Run as Core
     from callslip._runtime.questions import Askers
     from callslip._runtime.session import RunSession
@@ -26,14 +34,18 @@ __all__ = ["begun_run", "join", "join_sync"]
 AnswerT = TypeVar("AnswerT")
 
 
-def begun_run(
-    agent: Agent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
-) -> Run[AnswerT]:
+Begin: TypeAlias = "Callable[[], RunSession | Run[Any]]"
+"""Begins the run of a key, and returns its session; or returns the run that has the key."""
+
+
+def begun_run(agent: Agent[AnswerT], begin: Begin, deps: object, askers: Askers) -> Run[AnswerT]:
     """Return the run of a key, which goes on in a task of its own unless somebody drives it.
+
+    If the event loop of its driver ends before the run, it goes on in this one.
 
     Args:
         agent: The agent.
-        begun: The session of the run, if it is new.
+        begin: Begins the run, unless there is one.
         deps: For its tools, if it goes on here.
         askers: Decide on its calls and answer them then.
 
@@ -41,6 +53,31 @@ def begun_run(
         UsageError: As for `Agent.resume`.
         StoreError: As for `Agent.resume`.
     """
+    run = _going_on(agent, begin(), deps, askers)
+    driver = run._driver
+    home = driver._session.beginning.home if isinstance(driver, SessionDriver) else None
+    if home is not None and not home.is_here:
+        loop, heir = _lazy.asyncio.get_running_loop(), _lazy.futures.Future()
+        task = loop.create_task(join(agent, begin, deps, askers, run))
+        keep(task)
+        task.add_done_callback(partial(_inherit, run, heir))
+        set_heir(run, heir)
+    return run
+
+
+def _inherit(run: Run[Any], heir: Future[RunResult[Any]], task: Task[RunResult[Any]]) -> None:
+    """Pass on what has come of a run, whoever has driven it to its end."""
+    if task.cancelled():
+        heir.set_exception(RunCancelled("the run was left before its end", run))
+    elif (error := task.exception()) is not None:
+        heir.set_exception(error)
+    else:
+        heir.set_result(task.result())
+
+
+def _going_on(
+    agent: Agent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
+) -> Run[AnswerT]:
     session = _taken(agent, begun, deps, askers) if isinstance(begun, Run) else begun
     if isinstance(session, Run):
         return session
@@ -49,21 +86,38 @@ def begun_run(
 
 
 async def join(
-    agent: Agent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
+    agent: Agent[AnswerT],
+    begin: Begin,
+    deps: object,
+    askers: Askers,
+    present: Run[Any] | None = None,
 ) -> RunResult[AnswerT]:
-    """Wait for the result of the run of a key. The run continues if this is cancelled."""
+    """Wait for the result of the run of a key. The run continues if this is cancelled.
+
+    Args:
+        agent: The agent.
+        begin: Begins the run, unless there is one.
+        deps: For its tools, if it goes on here.
+        askers: Decide on its calls and answer them then.
+        present: The run, if it is known.
+    """
+    begun = begin() if present is None else present
     while True:
-        run = begun_run(agent, begun, deps, askers)
+        run = _going_on(agent, begun, deps, askers)
+        if present is not None and present is not run:
+            # Whoever has that object reads in it what happens.
+            present._replace_core(run._core)
         try:
-            return result_for(agent, (await run).run)
+            return result_for(agent, (await driven_result(run)).run)
         except RunCancelled as error:
-            begun = _left(run, error)
+            begun = _left(run, error, begin)
 
 
 def join_sync(
-    agent: Agent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
+    agent: Agent[AnswerT], begin: Begin, deps: object, askers: Askers
 ) -> RunResult[AnswerT]:
     """Wait in this thread for the result of the run of a key. Ctrl-C leaves it unfinished."""
+    begun = begin()
     while True:
         session = _taken(agent, begun, deps, askers) if isinstance(begun, Run) else begun
         if not isinstance(session, Run):
@@ -74,7 +128,7 @@ def join_sync(
         try:
             return result_for(agent, pool.submit_own(wait_sync, session).result().get())
         except RunCancelled as error:
-            begun = _left(session, error)
+            begun = _left(session, error, begin)
 
 
 def _taken(agent: Agent[Any], run: Run[Any], deps: object, askers: Askers) -> RunSession | Run[Any]:
@@ -101,13 +155,17 @@ def _is_over(core: Core) -> bool:
     return ending is not None and ending.reason != "model_error"
 
 
-def _left(run: Run[Any], error: RunCancelled) -> Run[Any]:
+def _left(run: Run[Any], error: RunCancelled, begin: Begin) -> RunSession | Run[Any]:
     """Return a run that its driver has left, as at the end of an event loop.
 
+    One that never began begins now.
+
     Raises:
-        RunCancelled: It was cancelled, or it never began.
+        RunCancelled: It was cancelled.
     """
     assert run._store is not None
+    if error._was_left and never_began(run):
+        return begin()
     try:
         present = run._store.run(run.id)
     except StoreError:

@@ -16,6 +16,7 @@ from callslip.errors import KeyTaken, UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import run_lock
+from callslip.runs._elsewhere import driven_result
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
@@ -180,6 +181,6 @@ def wait_sync(run: Run) -> Run:
     """
 
     async def wait() -> Run:
-        return (await run).run
+        return (await driven_result(run)).run
 
     return _lazy.asyncio.run(wait())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from callslip import _lazy
 from callslip._runtime.children import child_session, refused_task, task_outcome
 from callslip._runtime.children_apart import run_apart
+from callslip._runtime.home import Home
 from callslip._runtime.place import runs_above
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
@@ -17,6 +18,8 @@ from callslip.errors import StoreError
 from callslip.tools import Outcome, Tool
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from callslip._core import Command
     from callslip._runtime.calls import Call
     from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
@@ -32,9 +35,13 @@ __all__ = [
     "call_if",
     "call_to_end",
     "call_tool",
+    "leave_if_ended",
     "read_spent",
     "run_task",
 ]
+
+_LOOK = 0.25
+"""Seconds between two looks whether the event loop of a run has ended."""
 
 Called: TypeAlias = "Tool[..., Any] | Reconciling | CallElsewhere | CallInDoubt"
 """What is called for a tool."""
@@ -147,7 +154,7 @@ class PendingResult:
 
     def __init__(self, session: RunSession) -> None:
         self._future = session.result_future()
-        self._run = session.run
+        self._session = session
 
     def __await__(self) -> Generator[Any, Any, RunResult]:
         check_loop("asyncio.run, main()")
@@ -155,9 +162,33 @@ class PendingResult:
         return self._wait().__await__()
 
     async def _wait(self) -> RunResult:
-        feed = self._run._feed
+        feed, home = self._session.run._feed, self._session.beginning.home
         with nullcontext() if feed is None else feed.readers:
-            return await shielded(_lazy.asyncio.wrap_future(self._future))
+            future = _lazy.asyncio.wrap_future(self._future)
+            while not (home is None or home.is_here or future.done()):
+                # Whoever waits in another loop must not wait for one that has ended.
+                future.add_done_callback(_retrieved)
+                await _lazy.asyncio.wait([future], timeout=_LOOK)
+                if not future.done():
+                    leave_if_ended(self._session)
+                    home = self._session.beginning.home
+            return await shielded(future)
+
+
+def _retrieved(future: Future[RunResult]) -> None:
+    """Note that the exception of a result is known, if nobody waits for it any more."""
+    if not future.cancelled():
+        future.exception()
+
+
+def leave_if_ended(session: RunSession) -> None:
+    """Leave a run, and those below it, whose event loop or thread has ended before it has."""
+    for child in [*session.run._children]:
+        if isinstance(child._driver, SessionDriver):
+            leave_if_ended(child._driver._session)
+    home = session.beginning.home
+    if home is not None and home.has_ended:
+        session.abandon()
 
 
 class SessionDriver:
@@ -167,6 +198,7 @@ class SessionDriver:
 
     def __init__(self, session: RunSession) -> None:
         self._session = session
+        session.beginning.home = Home()
 
     @property
     def may_rest(self) -> bool:

@@ -406,6 +406,8 @@ class RunSession:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._end.was_abandoned:
+            return
         self._end.close()
         if (inbox := self._own_inbox) is not None and self.store is not None:
             stop_delivering(self.store, inbox)
@@ -426,6 +428,13 @@ class RunSession:
             raised = fault = fault_of_program(error)
         self._end.leave(left or fault, lambda: self.run._clear_driver(raised, left))
 
+    def abandon(self) -> None:
+        """Leave the run from another thread: the event loop of its driver has ended."""
+        with self._end as end:
+            if not end.is_closed or self.run._driver is not None:
+                self.__exit__(None, None, None)
+                end.was_abandoned = True
+
     def _end_children(self) -> None:
         """Cancel child runs that were kept, though their run has ended: by its time limit, say."""
         run, store, is_kept = self.run, self.store, self.kept_while is not None
@@ -444,7 +453,9 @@ class RunSession:
         # Cancelling the task of the driver must not cancel those who watch.
         is_stored = self.store is not None and self.core.event_count > 0
         hint = f": call resume({self.run.id!r})" if is_stored else ""
-        return RunCancelled(f"the run was left before its end{hint}", self.run)
+        left = RunCancelled(f"the run was left before its end{hint}", self.run)
+        left._was_left = True
+        return left
 
 
 def _cancel_kept(run: Run) -> None:

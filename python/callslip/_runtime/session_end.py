@@ -30,12 +30,21 @@ class SessionEnd:
 
     Attributes:
         is_closed: Whether nothing is admitted any more.
+        was_abandoned: Whether the session has ended, though its driver may still be in memory.
     """
 
-    __slots__ = ("_future", "_has_left", "_lock", "_outcome", "_result_of", "is_closed")
+    __slots__ = (
+        "_future",
+        "_has_left",
+        "_lock",
+        "_outcome",
+        "_result_of",
+        "is_closed",
+        "was_abandoned",
+    )
 
     def __init__(self, result_of: Callable[[], RunResult]) -> None:
-        self.is_closed = False
+        self.is_closed = self.was_abandoned = False
         self._lock = threading.RLock()
         self._result_of = result_of
         # Another thread may continue the run as soon as this driver has left.

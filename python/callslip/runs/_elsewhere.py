@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Generator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from weakref import WeakKeyDictionary
 
-from callslip import _core
+from callslip import _core, _lazy
 from callslip._threads import pool
+from callslip._threads.shield import shielded
 from callslip.errors import (
     DrivenElsewhere,
     KeyTaken,
@@ -23,6 +25,8 @@ from callslip.parts import Said
 from callslip.runs._result import AnswerT, RunResult
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from callslip.runs._run import Run
 
 __all__ = [
@@ -30,11 +34,14 @@ __all__ = [
     "Told",
     "catch_up",
     "check_begun",
+    "driven_result",
     "from_text",
     "goes_on",
     "naming",
     "never_began",
     "result_of",
+    "say",
+    "set_heir",
     "tell",
     "to_text",
 ]
@@ -280,8 +287,27 @@ def goes_on(run: Run) -> bool:
     return run._store is not None and isinstance(run._left, (RunCancelled, *_NOT_HERE))
 
 
+_heirs: WeakKeyDictionary[Run[Any], Future[RunResult[Any]]] = WeakKeyDictionary()
+
+
+def set_heir(run: Run[Any], heir: Future[RunResult[Any]]) -> None:
+    """Let somebody else have the result of a run, if its driver leaves it before its end."""
+    _heirs[run] = heir
+
+
 async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
     """Wait for the result of a run. As `await run`."""
+    try:
+        return await driven_result(run)
+    except RunCancelled:
+        heir = _heirs.get(run)
+        if heir is None:
+            raise
+    return await shielded(_lazy.asyncio.wrap_future(heir))
+
+
+async def driven_result(run: Run[AnswerT]) -> RunResult[AnswerT]:
+    """Wait for the result of a run, or until its driver leaves it."""
     driver, left = run._driver, run._left
     is_over = driver is None and left is None and run.finished
     # What a driver has left may have gone on since it was read here.
