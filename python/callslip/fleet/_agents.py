@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip import _core
 from callslip._agent_roles import agents_of_tree
@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from callslip.store import TicketStore
     from callslip.tools import Tool
 
-__all__ = ["KnownAgents"]
+__all__ = ["KnownAgents", "Misfit"]
+
+
+class Misfit(NamedTuple):
+    """Why a run was given back.
+
+    Attributes:
+        why: The reason.
+        is_known: Whether it was given back here before.
+    """
+
+    why: str
+    is_known: bool
 
 
 class KnownAgents:
@@ -31,7 +43,7 @@ class KnownAgents:
     Attributes:
         store: The shared store.
         refused: Names and shapes of begun runs that none of them can go on with.
-        misfits: Why runs were given back, by their ids, the latest last: none of them can go on
+        misfits: Runs that were given back, by their ids, the latest last: none of them can go on
             with a run below, or a log cannot be read. These are tried again: the run below may be
             over by then.
         failed: The ids of runs that an exception of the program's functions has left here.
@@ -74,7 +86,7 @@ class KnownAgents:
             for agent in earlier:
                 self._add_calls(agent, is_earlier=True)
         self.refused: set[str] = set()
-        self.misfits: dict[str, str] = {}
+        self.misfits: dict[str, Misfit] = {}
         self.failed: set[str] = set()
 
     def _add_calls(self, agent: Agent[Any], *, is_earlier: bool = False) -> None:

@@ -14,6 +14,7 @@ from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
 from callslip._runtime.start import resume, resume_after_rest
 from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
+from callslip.fleet._agents import Misfit
 from callslip.fleet._given import given_from_text
 from callslip.runs._feed import feed_of
 
@@ -122,8 +123,6 @@ class Driven:
         self.rests = False
         self.was_lost = False
         self.was_refused = False
-        # Whether it was given back before, because it fits no agent here.
-        self.was_misfit = False
         # Why it was left before its end, for those who drive one run.
         self.left: Exception | None = None
 
@@ -228,8 +227,7 @@ class Driven:
                 raise
             # A run below it is of another shape than the agents here: others of its own are not.
             self.left = error
-            self._give_back(error)
-            if not self.was_misfit:
+            if not self._give_back(error):
                 _log.warning("run %s was given back: %s", claim.run_id, error)
             return None
         self._agents.misfits.pop(claim.run_id, None)
@@ -241,14 +239,16 @@ class Driven:
         session.kept_while = lambda: True
         return session
 
-    def _give_back(self, why: Exception) -> None:
-        misfits = self._agents.misfits
-        self.was_misfit = misfits.pop(self.claim.run_id, None) is not None
-        misfits[self.claim.run_id] = str(why)
+    def _give_back(self, why: Exception) -> bool:
+        """Give a run back that may fit later. Returns whether it was given back before."""
+        misfits, run_id = self._agents.misfits, self.claim.run_id
+        is_known = misfits.pop(run_id, None) is not None
+        misfits[run_id] = Misfit(str(why), is_known)
         if len(misfits) > _MISFITS:
             # Another worker may have taken it.
             del misfits[next(iter(misfits))]
         self._refuse()
+        return is_known
 
     def _refuse(self, *, at_once: bool = False) -> None:
         self.was_refused = True

@@ -98,7 +98,7 @@ class _Entry:
     def _misfits(self) -> str:
         latest = [*self._agents.misfits.items()][-_LISTED:]
         # PostgreSQL has no character 0.
-        return to_json({run_id: why[:_WORDS].replace("\0", "") for run_id, why in latest})
+        return to_json({run_id: one.why[:_WORDS].replace("\0", "") for run_id, one in latest})
 
     def withdraw(self) -> None:
         self._shared.withdraw(self._name)
@@ -323,8 +323,8 @@ class Worker:
             self._agents.failed.add(driven.claim.run_id)
         self._entry.lost += driven.was_lost
         # One that is given back again and again was counted once.
-        was_misfit = isinstance(driven, Driven) and driven.was_misfit
-        if driven.was_refused and not was_misfit:
+        misfit = self._agents.misfits.get(driven.claim.run_id)
+        if driven.was_refused and not (misfit is not None and misfit.is_known):
             self._entry.refused += 1
             self._entry.has_changed()
         self._may_have_work = True
