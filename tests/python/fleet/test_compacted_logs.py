@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, Compacted, TicketStore, UsageError, tool
+from callslip import Agent, TicketStore, UsageError, tool
+from callslip.events import Compacted
+from fleets.here import until
 from scripted import act, finish, turn_of
 
 LONG = 60
@@ -76,7 +78,9 @@ async def test_a_run_that_is_followed_elsewhere_goes_on_after_it(here, far):
     assert (followed.seq, followed.stop_reason) == (now.seq, "finished")
     assert list(followed.messages) == list(now.messages)
     assert len(followed.messages) > texts
-    assert [ticket.result for ticket in followed.tickets] == ["seen 1", "seen 3"]
+    results = [ticket.result for ticket in now.tickets]
+    assert [ticket.result for ticket in followed.tickets] == results
+    assert len(results) == 2
     assert followed.tickets[0] == before[0]
     assert followed.outcomes_since(1) == followed.tickets[1:]
     await agent.start(run=run.id, say="And again.")
@@ -97,8 +101,7 @@ async def test_a_ticket_that_was_open_is_read_anew(here, far):
 
     agent = Agent(model, store=here, name="clerk", tools=[pay])
     run = agent.start("Pay.")
-    while not run.awaiting_approval:
-        await asyncio.sleep(0.01)
+    await until(lambda: far.tickets(awaiting="approval"))
     known = far.run(run.id)
     assert [ticket.awaiting for ticket in known.tickets] == ["approval"]
     run.approve("T1")
