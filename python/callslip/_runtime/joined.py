@@ -170,6 +170,7 @@ def _left(run: Run[Any], error: RunCancelled, begin: Begin) -> RunSession | Run[
         present = run._store.run(run.id)
     except StoreError:
         raise error from None
-    if present.finished:
+    if present.finished and not error._was_left:
         raise error
+    # It goes on here, unless somebody else was faster.
     return present
