@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from callslip import Agent, Run, TicketStore, tool
 from callslip.fleet import Fleet
 from postgres import Server
+from scripted import turn_of
 
 THINKS = 0.02
 """Seconds that a reply takes."""
@@ -46,7 +47,7 @@ async def _answering(messages: list[dict[str, Any]]) -> str:
 
 async def _paying(messages: list[dict[str, Any]]) -> str:
     await asyncio.sleep(THINKS)
-    return FINISH if len(messages) > 2 else PAY
+    return PAY if turn_of(messages) == 0 else FINISH
 
 
 @tool(needs_approval=True)
@@ -98,7 +99,7 @@ async def waits(url: str, kinds: tuple[str, str], runs: int, rate: float) -> lis
                 at = time.time()
                 began[await fleet.submit(names[number % 2], "go")] = at
             if stops:
-                await until(lambda: len(store.tickets(awaiting_approval=True)) == runs)
+                await until(lambda: count(store, "callslip.ticket WHERE parked") == runs)
                 for run_id in began:
                     await asyncio.sleep(1 / rate)
                     began[run_id] = time.time()
