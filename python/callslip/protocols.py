@@ -206,7 +206,7 @@ class Protocol(ABC):
         self,
         text: str,
         *,
-        finish_reason: Literal["stop", "length"] | None = None,
+        finish_reason: Literal["stop", "length", "unknown"] | None = None,
         limits: Limits | None = None,
         tools: Tools = (),
     ) -> Reply:
@@ -214,7 +214,8 @@ class Protocol(ABC):
 
         Args:
             text: The reply.
-            finish_reason: How the client says it ended; `"length"` if the token limit cut it off.
+            finish_reason: How the client says it ended: `"length"` if the token limit cut it off,
+                `"unknown"` if it is not known to be whole.
             limits: The limits for the size of the reply and of its JSON; others have no effect.
             tools: The tools of the run: text is searched for calls of them and their parameters.
         """

@@ -15,6 +15,9 @@ pub enum FinishReason {
     Stop,
     /// The token limit cut it.
     Length,
+    /// The client does not say, or in words that are not known: it may be whole, or a part. A move that is complete is
+    /// read; what would have to be completed at its end is refused as cut.
+    Unknown,
 }
 
 /// How a reply is read.
@@ -147,7 +150,8 @@ pub trait Decoder: Send {
         false
     }
 
-    /// Closes the reply. A value that is still open is `truncated`; `Length` says so first.
+    /// Closes the reply. A value that is still open is `truncated`; `Length` says so first, and `Unknown` refuses what was
+    /// completed at the end.
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply;
 }
 

@@ -62,13 +62,14 @@ pub(super) fn beside(
     own: impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static,
 ) -> Box<dyn Decoder> {
     let inner = own(options);
+    let form = host.form.clone();
     let forms = Forms::new(host, options, reasoning, own);
     let decoder: Box<dyn Decoder> = if options.repairs == RepairPolicy::Lenient {
         Box::new(Lenient::new(forms, inner))
     } else {
         Box::new(Named::new(forms, inner))
     };
-    Box::new(Final::new(decoder))
+    Box::new(Final::new(decoder, form))
 }
 
 /// The calls that a reply holds in a published form, and nothing else.

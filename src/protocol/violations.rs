@@ -3,8 +3,8 @@
 use super::around::strip_marks;
 use super::reasoning::Reasoning;
 use super::repair_notes::RepairNotes;
-use super::{Code, FinishReason, ReadOptions, Violation};
-use crate::reply::{BoxedViolation, RepairCode, Span};
+use super::{Code, FinishReason, ReadOptions, Reply, Violation};
+use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
 
 /// As much of the text as may be read.
 pub(crate) fn bound<'a>(text: &'a str, options: &ReadOptions) -> &'a str {
@@ -43,7 +43,7 @@ pub(crate) fn unclosed_think(start: usize, end: usize, reason: FinishReason, exp
             Code::Truncated,
             "the token limit cut the reply inside its reasoning: expected a shorter one",
         ),
-        FinishReason::Stop => {
+        FinishReason::Stop | FinishReason::Unknown => {
             Violation::new(Code::UnclosedThink, "expected the end of the reasoning that begins here: got none")
         }
     };
@@ -74,7 +74,8 @@ pub(crate) fn mention_truncation(mut fault: BoxedViolation, reason: FinishReason
     fault
 }
 
-/// Refuses a reply that the token limit has cut behind its move: what was still to come may have taken the move back.
+/// Refuses a reply that ends behind its move, in the middle of a text as far as is known: what was still to come may have
+/// taken the move back.
 pub(crate) fn cut_behind(
     (raw, move_end): (&str, usize),
     reason: FinishReason,
@@ -82,9 +83,13 @@ pub(crate) fn cut_behind(
     reasoning: &Reasoning,
     expected: &str,
 ) -> Result<(), BoxedViolation> {
-    if reason != FinishReason::Length {
-        return Ok(());
-    }
+    let message = match reason {
+        FinishReason::Stop => return Ok(()),
+        FinishReason::Length => "the token limit cut the reply behind its move: expected nothing there",
+        FinishReason::Unknown => {
+            "it is not known whether the reply is whole, and text stands behind its move: expected nothing there"
+        }
+    };
     let dropped = notes.all().iter().find(|repair| match repair.code {
         // The tags of a wrapper are no text.
         RepairCode::TrailingTextDropped => strip_marks(repair.span.of(raw)).contains(char::is_alphanumeric),
@@ -92,7 +97,6 @@ pub(crate) fn cut_behind(
     });
     let text = dropped.map(|repair| repair.span);
     let Some(place) = text.or_else(|| reasoning.spans_from(move_end).first().copied()) else { return Ok(()) };
-    let message = "the token limit cut the reply behind its move: expected nothing there";
     Err(Box::new(
         Violation::new(Code::Truncated, message)
             .at(place)
@@ -113,6 +117,41 @@ pub(crate) fn truncated_answer(raw: &str, expected: &str) -> BoxedViolation {
             .expected(expected)
             .hint("write it again, whole and shorter"),
     )
+}
+
+/// What had to be completed at the end of a reply of which it is not known whether it is whole.
+pub(crate) fn completed_at_end(reply: &Reply, expected: &str) -> Option<Violation> {
+    let is_completed = |repair: &&Repair| {
+        matches!(repair.code, RepairCode::ClosedBrackets | RepairCode::MissingCloseTag | RepairCode::UnclosedThoughts)
+    };
+    let place = reply.outcome.as_ref().ok().and_then(|_| reply.repairs.iter().find(is_completed))?.span;
+    let message = "it is not known whether the reply is whole, and its end is missing here: expected a whole one";
+    Some(
+        Violation::new(Code::Truncated, message)
+            .at(place)
+            .expected(expected)
+            .hint("write it again, with every bracket and tag closed"),
+    )
+}
+
+/// It is not known whether an answer in plain text is whole, and it does not end as sentences do.
+pub(crate) fn unmarked_end(raw: &str, expected: &str) -> BoxedViolation {
+    let message =
+        "it is not known whether the reply is whole, and its text ends without a mark: expected a whole answer";
+    Box::new(
+        Violation::new(Code::Truncated, message)
+            .at(Span::at(raw.len()))
+            .expected(expected)
+            .hint("write it again, whole, and end it with a full stop"),
+    )
+}
+
+/// Whether a text ends as sentences do: with a mark, or a fence.
+pub(crate) fn ends_with_mark(text: &str) -> bool {
+    const CLOSERS: [char; 13] = [')', ']', '}', '"', '\'', '»', '”', '’', '」', '』', '*', '_', '`'];
+    let text = text.trim_end();
+    let inside = text.trim_end_matches(CLOSERS);
+    text.ends_with("```") || inside.ends_with(['.', '!', '?', '…', '。', '！', '？', '．', '؟', '۔', '।', '։', '።'])
 }
 
 /// The token limit cut the reply before its move.

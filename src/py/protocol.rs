@@ -82,6 +82,7 @@ pub(super) fn finish_reason(text: Option<&str>) -> CoreResult<FinishReason> {
     match text {
         None | Some("stop") => Ok(FinishReason::Stop),
         Some("length") => Ok(FinishReason::Length),
+        Some("unknown") => Ok(FinishReason::Unknown),
         Some(other) => Err(error::value(format!("expected the finish reason 'stop' or 'length': got '{other}'"))),
     }
 }

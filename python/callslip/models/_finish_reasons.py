@@ -14,7 +14,6 @@ from callslip.models._fields import field
 __all__ = [
     "is_context_end",
     "is_tool_call",
-    "is_unknown",
     "quote_body",
     "quote_text",
     "raise_reported",
@@ -128,9 +127,9 @@ _SHOWN = 500  # characters of a model's words in an error
 
 
 def read_finish(reason: object) -> str | None:
-    """Return `"stop"` or `"length"` for a client's finish reason, `None` for no reason.
+    """Return `"stop"`, `"length"` or `"unknown"` for a client's finish reason; `None` for none.
 
-    A reply with a reason that is not known is not known to be whole: `"length"`.
+    A reply with a reason that is not known is not known to be whole: `"unknown"`.
 
     Raises:
         ModelError: The reply is a native tool call, or the server has abandoned it.
@@ -146,14 +145,7 @@ def read_finish(reason: object) -> str | None:
         failure = ModelError(f"the model's server gave the reply up ({word})")
         failure._is_transient = True
         raise failure
-    return "length"
-
-
-def is_unknown(reason: object) -> bool:
-    """Whether it is a finish reason of which nothing is known."""
-    word = _word(reason)
-    known = (_WHOLE, _CUT, _TOOL_CALL, _GIVEN_UP)
-    return word is not None and not withheld(word) and not any(word in one for one in known)
+    return "length" if word in _CUT else "unknown"
 
 
 def withheld(reason: object, why: object = None) -> str:

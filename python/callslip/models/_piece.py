@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from callslip.errors import ContextFull, ModelError, ModelRefused
 from callslip.models._finish_reasons import (
     is_context_end,
-    is_unknown,
     quote_body,
     quote_text,
     read_finish,
@@ -29,7 +28,7 @@ class Piece:
 
     Attributes:
         text: More of the reply.
-        finish_reason: `"stop"`, `"length"` or `None`, as in a `ModelChunk`.
+        finish_reason: `"stop"`, `"length"`, `"unknown"` or `None`, as in a `ModelChunk`.
         usage: As in a `ModelChunk`.
         reasoning: More reasoning, which the client keeps apart from the text.
         refusal: More of the model's refusal to answer.
@@ -37,7 +36,6 @@ class Piece:
         is_full: Whether the reply was cut because the context of the model is full.
         is_service: Whether the client reports a finish reason for each reply.
         is_repeat: Whether the text and reasoning are those of the whole reply so far.
-        is_doubtful: Whether the finish reason is not known.
         odd: A chunk that holds nothing of a reply.
     """
 
@@ -50,7 +48,6 @@ class Piece:
     is_full: bool = False
     is_service: bool = False
     is_repeat: bool = False
-    is_doubtful: bool = False
     odd: object = None
 
 
@@ -64,7 +61,6 @@ def check_end(piece: Piece, reason: object, why: object = None) -> Piece:
     if not piece.withheld and reason is not None:
         piece.finish_reason = read_finish(reason)
         piece.is_full = is_context_end(reason)
-        piece.is_doubtful = is_unknown(reason)
     piece.is_service = True
     return piece
 
@@ -74,7 +70,6 @@ class Reading:
 
     Attributes:
         is_service: Whether a piece of it has come from a client that reports finish reasons.
-        is_doubtful: Whether a finish reason has come that is not known.
     """
 
     __slots__ = (
@@ -87,14 +82,13 @@ class Reading:
         "_repeated",
         "_text",
         "_withheld",
-        "is_doubtful",
         "is_service",
     )
 
     def __init__(self) -> None:
         self._text = self._reasoning = self._refusal = self._withheld = ""
         self._end: str | None = None
-        self.is_service = self._is_full = self.is_doubtful = False
+        self.is_service = self._is_full = False
         # The text and reasoning so far of chunks that may repeat them, and whether they do.
         self._repeated: dict[str, str] = {}
         self._has_repeats: bool | None = None
@@ -111,12 +105,11 @@ class Reading:
         self._refusal = _append_truncated(self._refusal, piece.refusal)
         self._withheld = self._withheld or piece.withheld
         if piece.finish_reason is not None:
-            # The first bad reason stands: some servers add a `stop` of their own.
-            self._end = piece.finish_reason = (
-                "length" if self._end == "length" else piece.finish_reason
-            )
+            # The worst reason stands: some servers add a `stop` of their own.
+            ends = (self._end, piece.finish_reason)
+            self._end = next((end for end in ("length", "unknown") if end in ends), ends[1])
+            piece.finish_reason = self._end
         self._is_full = self._is_full or piece.is_full
-        self.is_doubtful = self.is_doubtful or piece.is_doubtful
         self._odd = piece.odd if self._odd is None else self._odd
         self.is_service = self.is_service or piece.is_service
 
@@ -157,6 +150,16 @@ class Reading:
             )
         return whole[len(before) :]
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a finish reason has come that is not known."""
+        return self._end == "unknown"
+
+    @property
+    def end(self) -> str | None:
+        """How a whole reply ended: `"unknown"` if its client had to say so and has not."""
+        return "unknown" if self.is_service and self._end is None else self._end
+
     def is_whole(self) -> bool:
         """Check a streamed reply at the end of its stream.
 
@@ -193,8 +196,7 @@ class Reading:
             raise ModelRefused(f"{self._withheld}{so_far}")
         if self._is_full:
             raise ContextFull("the reply was cut because the context of the model is full")
-        is_cut = self._end == "length" and not self.is_doubtful
-        if not self.is_service or is_cut or self._text:
+        if not self.is_service or self._end == "length" or self._text:
             return
         if not self._reasoning:
             raise empty_reply()

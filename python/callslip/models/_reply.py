@@ -66,7 +66,8 @@ class ModelChunk:
 
     Attributes:
         text: The text that came with this chunk; empty for a chunk that only closes the reply.
-        finish_reason: `"stop"` or `"length"` on the last chunk, `None` before it or if unknown.
+        finish_reason: `"stop"`, `"length"` (cut off) or `"unknown"` (not known to be whole) on the
+            last chunk, `None` before it. `None` on the last chunk is `"stop"`.
         usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
             part of the input that was not read again), in tokens, and `cost` in the server's
             currency, if it reports one; `None` before the last chunk or if unknown. A client may
@@ -87,7 +88,8 @@ class ModelReply:
 
     Attributes:
         text: All of the reply's text; may be empty.
-        finish_reason: `"stop"`, `"length"` (it was cut off), or `None` if unknown.
+        finish_reason: `"stop"`, `"length"` (it was cut off), `"unknown"` (it is not known to be
+            whole), or `None`, which is `"stop"`.
         usage: A `Usage`, or a mapping of `input_tokens`, `output_tokens` and `cached_tokens` (the
             part of the input that was not read again), in tokens, and `cost` in the server's
             currency, if it reports one; `None` if unknown.
@@ -288,6 +290,9 @@ def open_result(
     )
 
 
+_ENDS = (None, "stop", "length", "unknown")
+
+
 def _open(
     result: str | ModelReply | ReplyStream | AsyncReplyStream,
 ) -> ModelReply | ReplyStream | AsyncReplyStream:
@@ -299,7 +304,7 @@ def _open(
             if not isinstance(text, str):
                 raise ModelError(f"expected a string as the {name} of a reply: got {shown(text)}")
         check_counts(result.usage)
-    if isinstance(result, ModelReply) and result.finish_reason not in (None, "stop", "length"):
+    if isinstance(result, ModelReply) and result.finish_reason not in _ENDS:
         # In the words of a client.
         piece = _read(result, whole=True)
         assert piece is not None
@@ -315,7 +320,7 @@ def _whole(piece: Piece) -> ModelReply:
     except ModelError as error:
         error._usage = piece.usage
         raise
-    return ModelReply(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
+    return ModelReply(piece.text, reading.end, piece.usage, piece.reasoning)
 
 
 def _keep_body(source: object) -> None:

@@ -26,7 +26,6 @@ from callslip.models._blocks import reasoning_of, text_of
 from callslip.models._events import read_event, read_response
 from callslip.models._fields import field, first_field, has_field
 from callslip.models._finish_reasons import (
-    is_unknown,
     quote_body,
     raise_reported,
     raise_tool_call,
@@ -83,7 +82,6 @@ def _read_own(item: ModelChunk | ModelReply) -> Piece:
         item.usage,
         reasoning=item.reasoning,
         withheld=withheld(end),
-        is_doubtful=is_unknown(end),
     )
 
 

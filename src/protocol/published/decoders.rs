@@ -6,6 +6,7 @@ use crate::protocol::around::more_of_it;
 use crate::protocol::{Code, Decoder, Delta, FinishReason, Move, Reply, Status, ToolCall, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::{BoxedViolation, Span};
+use std::borrow::Cow;
 
 /// The protocol's decoder as it is; what it refuses is named where it is a call in a published form.
 pub(super) struct Named {
@@ -78,15 +79,18 @@ impl Decoder for Named {
     }
 }
 
-/// A decoder that stands by what it has reported: a doomed reply never becomes a move, whatever its whole text says.
+/// A decoder that stands by what it has reported: a doomed reply never becomes a move, whatever its whole text says. What
+/// was completed at the end of a reply counts only if the reply is known to be whole.
 pub(super) struct Final {
     inner: Box<dyn Decoder>,
+    /// The smallest correct call.
+    form: Cow<'static, str>,
     doomed: bool,
 }
 
 impl Final {
-    pub(super) fn new(inner: Box<dyn Decoder>) -> Self {
-        Self { inner, doomed: false }
+    pub(super) fn new(inner: Box<dyn Decoder>, form: Cow<'static, str>) -> Self {
+        Self { inner, form, doomed: false }
     }
 }
 
@@ -111,6 +115,11 @@ impl Decoder for Final {
 
     fn finish(self: Box<Self>, reason: FinishReason) -> Reply {
         let reply = self.inner.finish(reason);
+        if reason == FinishReason::Unknown
+            && let Some(fault) = violations::completed_at_end(&reply, &self.form)
+        {
+            return reply.refused(fault);
+        }
         let place = match &reply.outcome {
             Err(_) => return reply,
             Ok(Move::Call { calls }) => calls.last().map_or(reply.raw.len(), |call| call.span.end),

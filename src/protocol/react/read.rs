@@ -246,7 +246,7 @@ impl ReactDecoder {
         if let Some(fault) = self.finder.doubt.take() {
             return violations::mention_truncation(fault, reason, self.form());
         }
-        if raw.trim().is_empty() && reason == FinishReason::Stop {
+        if raw.trim().is_empty() && reason != FinishReason::Length {
             return violations::blank(self.form());
         }
         if reason == FinishReason::Length {

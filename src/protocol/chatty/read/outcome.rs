@@ -46,9 +46,16 @@ impl ChattyDecoder {
                 notes.note(RepairCode::FenceAroundBlock, Span::new(fence, raw.len()))?;
                 return self.fenced_calls(raw, (block, fence), notes, discarded, around);
             }
-            return self.answer(raw, notes, &form);
+            let answer = self.answer(raw, notes, &form)?;
+            // A control token is the end that the model wrote.
+            let is_marked = notes.first(RepairCode::SpecialTokenStripped).is_some()
+                || matches!(&answer, Move::Finish { value, .. } if value.as_str().is_some_and(violations::ends_with_mark));
+            if reason == FinishReason::Unknown && !is_marked {
+                return Err(violations::unmarked_end(raw, &form));
+            }
+            return Ok(answer);
         }
-        if reason == FinishReason::Length && self.blocks.ended.last().is_some_and(|block| block.open_list) {
+        if reason != FinishReason::Stop && self.blocks.ended.last().is_some_and(|block| block.open_list) {
             let message = format!("expected {} after the calls: the text ended", self.tags.end.literal());
             let fault = Violation::new(Code::Truncated, message).at(Span::at(raw.len()));
             return Err(violations::mention_truncation(Box::new(fault), reason, &form));

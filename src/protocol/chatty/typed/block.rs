@@ -212,7 +212,7 @@ impl Block {
         notes.extend(repairs);
         if close.is_none() {
             // A number may have more digits.
-            if reason == FinishReason::Length || matches!(read, Value::Number(_)) {
+            if reason != FinishReason::Stop || matches!(read, Value::Number(_)) {
                 return Err(violations::truncated_answer(raw, END));
             }
             notes.note(RepairCode::MissingCloseTag, Span::at(span.end))?;

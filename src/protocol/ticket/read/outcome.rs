@@ -208,7 +208,7 @@ impl TicketDecoder {
         {
             return violations::mention_truncation(fault, reason, FORM);
         }
-        if raw.trim().is_empty() && reason == FinishReason::Stop {
+        if raw.trim().is_empty() && reason != FinishReason::Length {
             return violations::blank(FORM);
         }
         if let Some(record) = &self.inside.other {

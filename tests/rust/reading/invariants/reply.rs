@@ -4,7 +4,7 @@ use super::{Input, Read, Way, lies_inside, small_limits};
 use callslip::protocol::{Delta, FinishReason, Move, Reply, Status, feedback};
 use callslip::reply::json::{JsonReader, Progress, Settings};
 use callslip::reply::span::excerpt;
-use callslip::reply::{ReadLimits, RepairPolicy, Value};
+use callslip::reply::{ReadLimits, RepairCode, RepairPolicy, Value};
 use std::collections::BTreeMap;
 
 /// Tags of the chatty protocol: usual, odd, made of words that JSON has, made of control tokens.
@@ -227,15 +227,27 @@ fn settled_stands_alone(way: &Way, text: &[u8], whole: &Reply) {
     }
 }
 
-/// A reply that the token limit cut is refused, or says what it says without that limit.
+/// A reply that the token limit cut, or that may be cut, is refused, or says what it says without that limit. One that is
+/// not known to be whole is refused where its end was completed, streamed or not.
 fn a_cut_is_no_other_move(way: &Way, text: &[u8], whole: &Reply) {
-    let mut decoder = way.protocol.decoder(way.options);
-    decoder.push(text, &mut Vec::new());
-    let cut = decoder.finish(FinishReason::Length);
-    spans_lie_inside(&cut);
-    tells_what_is_wrong(way, &cut);
-    if cut.outcome.is_ok() {
-        assert_eq!(cut.outcome, whole.outcome);
+    for reason in [FinishReason::Length, FinishReason::Unknown] {
+        let mut decoder = way.protocol.decoder(way.options);
+        decoder.push(text, &mut Vec::new());
+        let cut = decoder.finish(reason);
+        spans_lie_inside(&cut);
+        tells_what_is_wrong(way, &cut);
+        if cut.outcome.is_ok() {
+            assert_eq!(cut.outcome, whole.outcome);
+        }
+        let mut decoder = way.protocol.decoder(way.options);
+        for chunk in text.chunks(3) {
+            decoder.push(chunk, &mut Vec::new());
+        }
+        assert_eq!(decoder.finish(reason).outcome, cut.outcome);
+        let completed = |code| matches!(code, RepairCode::ClosedBrackets | RepairCode::MissingCloseTag);
+        if reason == FinishReason::Unknown && cut.outcome.is_ok() {
+            assert!(!cut.repairs.iter().any(|repair| completed(repair.code)), "{:?}", cut.repairs);
+        }
     }
 }
 
