@@ -328,6 +328,11 @@ impl LiveRun {
         self.machine.instruct(instructions, prompt);
     }
 
+    /// A run that this call has started has read an untrusted result.
+    pub fn read_untrusted(&mut self, ticket: TicketId) {
+        self.machine.read_untrusted(ticket);
+    }
+
     /// Names the trace that a run begins in, before it does.
     pub fn trace_as(&mut self, traceparent: &str) {
         self.machine.trace_as(traceparent);

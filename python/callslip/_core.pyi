@@ -7,7 +7,7 @@ from callslip.models._bounds import Bounds
 
 __version__: str
 
-FinishReason: TypeAlias = Literal["stop", "length"]
+FinishReason: TypeAlias = Literal["stop", "length", "unknown"]
 RepairPolicy: TypeAlias = Literal["strict", "default", "lenient"]
 _Claim: TypeAlias = tuple[str, int, str, str | None, int, bool, str | None, str | None]
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
@@ -80,6 +80,10 @@ class TicketRow:
     @property
     def parked(self) -> bool:
         """Whether it awaits approval."""
+    @property
+    def untrusted(self) -> bool:
+        """Whether its result comes from others, or was made from such a result."""
+
     @property
     def seal(self) -> str | None:
         """Names the call with its arguments, while it awaits approval; `None` in a list."""
@@ -891,7 +895,8 @@ class Reader:
         """Close the reply, read the rest, and return the whole of it, as `Protocol.parse` does.
 
         Args:
-            finish_reason: Why the model stopped. With `"length"` the reply is read as cut off.
+            finish_reason: Why the model stopped. With `"length"` the reply is read as cut off;
+                with `"unknown"` nothing is completed at its end.
 
         Raises:
             UsageError: `finish` was called before, or there is no such reason.
@@ -1302,6 +1307,9 @@ class RunView:
     def parts(self) -> list[Part]: ...
     @property
     def has_parts(self) -> bool: ...
+    @property
+    def untrusted(self) -> bool: ...
+    def begins_untrusted(self, ticket: int) -> bool: ...
     def ticket_list(self) -> str: ...
     @property
     def owner(self) -> str | None: ...
@@ -1361,6 +1369,7 @@ class Run(RunView):
         store: Store | None = None,
         limits: str | None = None,
         messages: Sequence[tuple[str, str, list[Part]]] | None = None,
+        untrusted: bool = False,
     ) -> Run: ...
     @staticmethod
     def open(store: Store, run_id: str, above: RunView | None = None) -> Run: ...
@@ -1439,6 +1448,7 @@ class Run(RunView):
     def tool_attempt_failed(
         self, ticket: int, error: str, wait: float, now: float
     ) -> list[Command]: ...
+    def read_untrusted(self, ticket: int) -> None: ...
     def complete_call(self, ticket: int, outcome: Outcome, now: float) -> list[Command]: ...
     def complete_task(
         self, ticket: int, outcome: Outcome, run: RunView | None, now: float

@@ -139,6 +139,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             awaits_result: false,
             answer_key: None,
             answered_by: None,
+            untrusted: false,
             turn: 1,
             call_id: Some(format!("call_{id}")),
             opened_at: 0.0,

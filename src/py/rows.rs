@@ -70,6 +70,7 @@ pub(super) struct PyTicketRow {
     approval_reason: Option<String>,
     awaits_result: bool,
     answers: Option<String>,
+    untrusted: bool,
     seal: Option<String>,
     parts: Vec<PyPart>,
 }
@@ -99,6 +100,7 @@ impl PyTicketRow {
             approval_reason: row.approval_reason,
             awaits_result: row.awaits_result.unwrap_or_default(),
             answers: answers.map(|answers| answers.to_string()),
+            untrusted: row.untrusted,
             outcome: row.outcome,
             text: row.text,
             turn: row.turn,
@@ -128,6 +130,7 @@ impl PyTicketRow {
             approval_reason: ticket.approval_reason.as_deref().map(str::to_owned),
             awaits_result: ticket.awaits_result,
             answers: ticket.answers().map(|answers| answers.to_string()),
+            untrusted: ticket.untrusted,
             outcome: outcome.map(|outcome| outcome.word().to_owned()),
             text: outcome.map(|outcome| outcome.text().to_owned()),
             turn: ticket.turn,

@@ -62,7 +62,7 @@ impl PyRun {
     /// A run that has not begun: with its parent run and the ticket of the call there, and the run above whose limits it
     /// draws from; with its own limits as JSON text, and role and content of each message of an earlier conversation.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, seal_key = None, parent = None, above = None, store = None, limits = None, messages = None))]
+    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, seal_key = None, parent = None, above = None, store = None, limits = None, messages = None, untrusted = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
         py: Python<'_>,
@@ -77,11 +77,12 @@ impl PyRun {
         store: Option<&PyStore>,
         limits: Option<&str>,
         messages: Option<Vec<(String, String, Vec<PyPart>)>>,
+        untrusted: bool,
     ) -> CoreResult<PyClassInitializer<Self>> {
         let parent = parent.map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket) });
         let store = store.map(PyStore::open).transpose()?;
         let machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
-        let mut machine = machine.owned(owner, key).sealed(seal_key);
+        let mut machine = machine.owned(owner, key).sealed(seal_key).untrusted(untrusted);
         if let Some(limits) = limits {
             machine = machine.limited(super::setup::limits(limits)?);
         }
@@ -451,8 +452,25 @@ impl PyRun {
     ) -> CoreResult<Vec<PyCommand>> {
         let (parts, contents) = outcome.parts_to_core(slf.py())?;
         let outcome = outcome.to_core(slf.py())?;
-        let spent = run.map(|run| Ok::<_, CoreError>(run.lock()?.machine().state().spent())).transpose()?;
-        input_with(slf, now, contents, |machine| machine.complete(TicketId(ticket), outcome, &parts, spent, now))
+        let below = run.map(|run| {
+            let run = run.lock()?;
+            let state = run.machine().state();
+            Ok::<_, CoreError>((state.spent(), state.untrusted))
+        });
+        let below = below.transpose()?;
+        let ticket = TicketId(ticket);
+        input_with(slf, now, contents, |machine| {
+            if below.is_some_and(|(_, untrusted)| untrusted) {
+                machine.read_untrusted(ticket);
+            }
+            machine.complete(ticket, outcome, &parts, below.map(|(spent, _)| spent), now);
+        })
+    }
+
+    /// A run that this call has started has read an untrusted result.
+    fn read_untrusted(slf: &Bound<'_, Self>, ticket: u32) -> CoreResult<()> {
+        view(slf).lock()?.read_untrusted(TicketId(ticket));
+        Ok(())
     }
 
     /// Completes a call.

@@ -445,6 +445,17 @@ impl PyRunView {
         })
     }
 
+    /// Whether its model has read untrusted results, or it began with what was written after such.
+    #[getter]
+    fn untrusted(&self) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().state().untrusted)
+    }
+
+    /// Whether a run that begins in this call begins with what was written after untrusted results.
+    fn begins_untrusted(&self, ticket: u32) -> CoreResult<bool> {
+        Ok(self.lock()?.machine().begins_untrusted(TicketId(ticket)))
+    }
+
     /// Whether any message or result has images or files.
     #[getter]
     fn has_parts(&self) -> CoreResult<bool> {

@@ -5,6 +5,7 @@ use super::event::{Event, FILLED, Note, Opened, StopReason};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
 use super::plan::{self, Planned, Refusal};
+use super::untrusted::inherits_untrusted;
 use crate::codes::Code;
 use crate::protocol::Move;
 use crate::reply::violation::Violation;
@@ -123,7 +124,10 @@ impl RunMachine {
     }
 
     pub(super) fn open(&mut self, call: Planned, now: f64) {
-        let external = self.setup.tools.get(&call.tool).and_then(|spec| spec.external.clone());
+        let spec = self.setup.tools.get(&call.tool);
+        let external = spec.and_then(|spec| spec.external.clone());
+        let inherits = self.state.untrusted && inherits_untrusted(call.kind, spec);
+        let untrusted = inherits || spec.is_some_and(|spec| spec.untrusted);
         let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,
@@ -139,6 +143,7 @@ impl RunMachine {
             detached: call.detached,
             coerced: call.coerced,
             external,
+            untrusted,
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
     }

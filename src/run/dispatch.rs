@@ -55,7 +55,11 @@ impl RunMachine {
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
             if let Some((ticket, outcome)) = self.waited() {
-                self.emit(Event::completed(ticket, outcome), now);
+                let mut event = Event::completed(ticket, outcome);
+                if let Event::TicketCompleted { untrusted, .. } = &mut event {
+                    *untrusted = self.needs_untrusted(ticket);
+                }
+                self.emit(event, now);
                 continue;
             }
             let failed = self.pending.iter().find_map(|ticket| {
@@ -95,7 +99,11 @@ impl RunMachine {
             Ok((arguments, approval)) => {
                 let needs_approval = approval == Approval::Needed;
                 let checks_approval = approval == Approval::Checked;
-                self.emit(Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval }, now);
+                let untrusted = self.inherits(ticket) && self.needs_untrusted(ticket);
+                self.emit(
+                    Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted },
+                    now,
+                );
             }
             Err(outcome) => self.emit(Event::completed(ticket, outcome), now),
         }

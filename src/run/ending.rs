@@ -52,7 +52,14 @@ impl RunMachine {
             _ => None,
         };
         self.emit(
-            Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts: Vec::new(), by: None },
+            Event::TicketCompleted {
+                ticket,
+                outcome,
+                spent: spent.map(Box::new),
+                parts: Vec::new(),
+                by: None,
+                untrusted: false,
+            },
             now,
         );
     }

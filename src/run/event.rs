@@ -206,6 +206,9 @@ pub struct Start {
     /// An earlier conversation, before the task.
     #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
     pub messages: Arc<[Message]>,
+    /// Whether its task, or the conversation before it, was written by a model that had read untrusted results.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untrusted: bool,
     /// The trace of a telemetry system that it began in, as the header `traceparent` of the W3C has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Arc<str>>,
@@ -248,6 +251,7 @@ impl StopReason {
 /// A call to make, or a task for another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact, which stands by its name in the log")]
 pub struct Opened {
     pub ticket: TicketId,
     /// Whether it is a call or a task.
@@ -283,6 +287,10 @@ pub struct Opened {
     /// Set for a call that is never made: its result comes from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Arc<External>>,
+    /// Whether its result will be untrusted: its tool's are, or its task or script was written by a model that had read
+    /// untrusted results.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untrusted: bool,
 }
 
 /// What happened in a run. The set is closed and versioned: `RunStarted` names the version.
@@ -378,6 +386,9 @@ pub enum Event {
         /// Whether the program decides first if it needs approval.
         #[serde(default, skip_serializing_if = "is_false")]
         checks_approval: bool,
+        /// Whether it is a task or a script that has an untrusted result among its arguments.
+        #[serde(default, skip_serializing_if = "is_false")]
+        untrusted: bool,
     },
     /// The program has decided whether a call needs approval.
     ApprovalChecked {
@@ -426,6 +437,10 @@ pub enum Event {
         /// Who has given the result from outside, where the program has named somebody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,
+        /// Whether the result is untrusted though that was not known before: a child run or a script has read an
+        /// untrusted result.
+        #[serde(default, skip_serializing_if = "is_false")]
+        untrusted: bool,
     },
     /// A decision of the runtime.
     Noted { note: Note },
@@ -457,7 +472,7 @@ pub enum Event {
 impl Event {
     /// A call ended, without images or files, and no other run worked on it.
     pub fn completed(ticket: TicketId, outcome: Outcome) -> Self {
-        Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None }
+        Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None, untrusted: false }
     }
 
     /// The ticket of which this has what came of an attempt: an outcome, a failure, or that it comes from outside.

@@ -7,6 +7,7 @@ use super::command::{OnOpenTickets, Setup};
 use super::event::{Event, FailedCall, Note, Parent, Record, Start, StopReason, VERSION};
 use super::limits::{Limit, Limits};
 use super::model_name::ModelName;
+use super::outside::Told;
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
@@ -78,6 +79,8 @@ pub struct RunMachine {
     /// Tickets whose results from outside are asked for.
     pub(super) asking: BTreeSet<TicketId>,
     pub(super) cancelled: Vec<TicketId>,
+    /// Calls in which a run has read untrusted results.
+    pub(super) read_untrusted: BTreeSet<TicketId>,
     /// What the agent that continues the run asks for beyond the run's own approval, and is not in the log yet.
     pub(super) more_approval: MoreApproval,
     pub(super) ended: bool,
@@ -109,6 +112,7 @@ impl RunMachine {
             limits: None,
             instructions: None,
             messages: Arc::default(),
+            untrusted: false,
             traceparent: None,
             task,
             parts: Vec::new(),
@@ -137,6 +141,7 @@ impl RunMachine {
             approving: BTreeSet::new(),
             asking: BTreeSet::new(),
             cancelled: Vec::new(),
+            read_untrusted: BTreeSet::new(),
             more_approval: MoreApproval::new(),
             ended: false,
             attended: true,
@@ -365,7 +370,8 @@ impl RunMachine {
     /// Completes a call or a task with its outcome, the images and files of its result, and, for a task, the amounts that
     /// its run has spent.
     pub fn complete(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], spent: Option<Spent>, now: f64) {
-        self.complete_by(ticket, (outcome, parts), spent, None, now);
+        let untrusted = self.has_read_untrusted(ticket);
+        self.complete_by(ticket, (outcome, parts), Told { spent, by: None, untrusted }, now);
     }
 
     /// Ends the time that calls just started have before the model is asked again (ticket).

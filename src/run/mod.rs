@@ -30,6 +30,7 @@ mod seal;
 pub mod snapshot;
 pub mod state;
 mod stream;
+mod untrusted;
 mod wall_time;
 
 pub use crate::protocol::{Message, Role};

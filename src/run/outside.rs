@@ -19,6 +19,17 @@ const FIELD: &str = "answer";
 /// Characters of the words with which a call is answered that failed outside.
 const LONG: usize = 4_000;
 
+/// What is told of an outcome beside the outcome itself.
+#[derive(Default)]
+pub(super) struct Told {
+    /// What the run of a task has spent.
+    pub(super) spent: Option<Spent>,
+    /// In whose name a result comes from outside.
+    pub(super) by: Option<Arc<str>>,
+    /// Whether a child run or a script has read an untrusted result.
+    pub(super) untrusted: bool,
+}
+
 impl RunMachine {
     /// Whether the result of a call comes from outside.
     pub(super) fn is_external(&self, ticket: TicketId) -> bool {
@@ -45,24 +56,20 @@ impl RunMachine {
     /// Completes a call with a result or a failure from outside, which was checked, in the name of `by`.
     pub fn answer(&mut self, ticket: TicketId, outcome: Outcome, parts: &[Part], by: Option<&str>, now: f64) {
         if self.awaits_result(ticket) {
-            self.complete_by(ticket, (outcome, parts), None, by.map(Arc::from), now);
+            let told = Told { by: by.map(Arc::from), ..Told::default() };
+            self.complete_by(ticket, (outcome, parts), told, now);
         }
     }
 
-    /// Completes a call or a task, in the name of `by` if its result came from outside.
-    pub(super) fn complete_by(
-        &mut self,
-        ticket: TicketId,
-        (outcome, parts): (Outcome, &[Part]),
-        spent: Option<Spent>,
-        by: Option<Arc<str>>,
-        now: f64,
-    ) {
+    /// Completes a call or a task.
+    pub(super) fn complete_by(&mut self, ticket: TicketId, (outcome, parts): (Outcome, &[Part]), told: Told, now: f64) {
         if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
             return;
         }
         let (outcome, parts) = result_parts(ticket, outcome, parts);
-        self.emit(Event::TicketCompleted { ticket, outcome, spent: spent.map(Box::new), parts, by }, now);
+        let Told { spent, by, untrusted } = told;
+        let spent = spent.map(Box::new);
+        self.emit(Event::TicketCompleted { ticket, outcome, spent, parts, by, untrusted }, now);
         if let SharedLimits::Live(account) = &self.shared_limits {
             // A run that was driven elsewhere has drawn from other accounts.
             account.at_least(&[self.state.spent()]);

@@ -78,10 +78,12 @@ impl RunMachine {
         *self.start.task == *text && self.start.parts == parts
     }
 
-    /// Gives a run that has not begun the owner of the run above it.
+    /// Gives a run that has not begun the owner of the run above it, and what that run has read untrusted.
     pub fn inherit(&mut self, above: &Self) {
         if self.state.messages.is_empty() {
             self.start.owner.clone_from(&above.start.owner);
+            let call = self.start.parent.as_ref().map(|parent| parent.ticket);
+            self.start.untrusted |= call.is_some_and(|call| above.begins_untrusted(call));
         }
     }
 }

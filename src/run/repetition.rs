@@ -193,6 +193,7 @@ mod tests {
                 awaits_result: false,
                 answer_key: None,
                 answered_by: None,
+                untrusted: false,
                 arguments: None,
                 turn: 1,
                 call_id: None,

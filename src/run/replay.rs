@@ -5,6 +5,7 @@ use super::event::{Event, FailedAttempt, FailedCall, Note, Record, Shortened, St
 use super::limits::Limit;
 use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
 use super::model_name::{ModelName, ReplyDetails};
+use super::outside::Told;
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use crate::ticket::External;
@@ -131,8 +132,9 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             machine.pend(*ticket, key.as_deref(), External::clone(external), at);
         }
         Event::ToolAttemptFailed(failed) => machine.tool_attempt_failed(FailedCall::clone(failed), at),
-        Event::TicketCompleted { ticket, outcome, spent, parts, by } if !outcome.is_cancelled() => {
-            machine.complete_by(*ticket, (outcome.clone(), parts), spent.as_deref().copied(), by.clone(), at);
+        Event::TicketCompleted { ticket, outcome, spent, parts, by, untrusted } if !outcome.is_cancelled() => {
+            let told = Told { spent: spent.as_deref().copied(), by: by.clone(), untrusted: *untrusted };
+            machine.complete_by(*ticket, (outcome.clone(), parts), told, at);
         }
         Event::ApprovalChecked { ticket, needs_approval, reason } => {
             machine.approval_checked(*ticket, *needs_approval, reason.as_deref(), at);

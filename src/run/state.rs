@@ -211,6 +211,9 @@ pub struct RunState {
     /// Tickets that were opened or changed since the last message.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     changed: BTreeSet<TicketId>,
+    /// Whether the model has read untrusted results, or began with what was written after such.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untrusted: bool,
     #[serde(rename = "tellings")]
     entries: Vec<MessageEntry>,
 }

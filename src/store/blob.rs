@@ -3,7 +3,7 @@
 use crate::part::Part;
 use crate::protocol::Message;
 use crate::run::{Event, Instructions, Limits, Parent, Setup, Snapshot, Spent, Start};
-use crate::ticket::{Outcome, TicketId};
+use crate::ticket::{Outcome, TicketId, is_false};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ enum Without<'a> {
         parts: &'a [Part],
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<&'a str>,
+        #[serde(skip_serializing_if = "is_false")]
+        untrusted: bool,
     },
 }
 
@@ -71,6 +73,8 @@ struct StartWithout<'a> {
     instructions: Option<&'a Instructions>,
     #[serde(skip_serializing_if = "<[Message]>::is_empty")]
     messages: &'a [Message],
+    #[serde(skip_serializing_if = "is_false")]
+    untrusted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<&'a str>,
     task: &'a str,
@@ -100,6 +104,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             limits,
             instructions,
             messages,
+            untrusted,
             traceparent,
             task,
             parts,
@@ -117,6 +122,7 @@ impl<'a> From<&'a Start> for StartWithout<'a> {
             limits: limits.as_ref(),
             instructions: instructions.as_ref(),
             messages,
+            untrusted: *untrusted,
             traceparent: traceparent.as_deref(),
             task,
             parts,
@@ -132,12 +138,12 @@ pub(super) fn split(event: &Event) -> serde_json::Result<Stored<'_>> {
         Event::Compacted { start, hash, sum, state } => {
             (Without::Compacted { start: (&**start).into(), hash, sum, state }, Apart::Setup(&start.setup))
         }
-        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent, parts, by }
+        Event::TicketCompleted { ticket, outcome: Outcome::Ok(json), spent, parts, by, untrusted }
             if json.get().len() > INLINE =>
         {
             let (ticket, outcome, spent) = (*ticket, OutcomeWithout::Ok(()), spent.as_deref());
-            let by = by.as_deref();
-            (Without::TicketCompleted { ticket, outcome, spent, parts, by }, Apart::Result(json.get()))
+            let (by, untrusted) = (by.as_deref(), *untrusted);
+            (Without::TicketCompleted { ticket, outcome, spent, parts, by, untrusted }, Apart::Result(json.get()))
         }
         _ => return Ok(Stored { text: serde_json::to_string(event)?, part: None }),
     };

@@ -48,13 +48,15 @@ impl Run {
             TicketChange::Opened(row) => {
                 self.tickets.entry(row.ticket).or_insert(*row);
             }
-            TicketChange::Completed { ticket, outcome, parts } => {
+            TicketChange::Completed { ticket, outcome, parts, untrusted } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.distrust(untrusted);
                     row.complete(outcome, parts, record.at);
                 }
             }
-            TicketChange::Filled { ticket, arguments, parked, is_free } => {
+            TicketChange::Filled { ticket, arguments, parked, is_free, untrusted } => {
                 if let Some(row) = self.tickets.get_mut(&ticket) {
+                    row.distrust(untrusted);
                     row.arguments = Some(arguments);
                     row.parked = parked;
                     row.free(is_free);

@@ -12,9 +12,10 @@ pub(super) enum TicketChange<'a> {
     /// This one is new.
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
-    Completed { ticket: TicketId, outcome: &'a Outcome, parts: &'a [Part] },
-    /// What this one is called with. `is_free` is whether it waits for no approval, and no check of the program either.
-    Filled { ticket: TicketId, arguments: String, parked: bool, is_free: bool },
+    Completed { ticket: TicketId, outcome: &'a Outcome, parts: &'a [Part], untrusted: bool },
+    /// What this one is called with. `is_free` is whether it waits for no approval, and no check of the program either;
+    /// `untrusted` is whether its result turned out to be.
+    Filled { ticket: TicketId, arguments: String, parked: bool, is_free: bool, untrusted: bool },
     /// This one is tried this often so far.
     Attempted { ticket: TicketId, attempts: u32 },
     /// The program has decided whether this one needs approval, and why.
@@ -48,21 +49,25 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
                 .map(|_| opened.needs.is_empty() && !opened.needs_approval && !opened.checks_approval),
             answer_key: None,
             external: opened.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
+            untrusted: opened.untrusted,
             opened_at: record.at,
             completed_at: None,
             outcome: None,
             text: None,
             parts: Vec::new(),
         })),
-        Event::TicketCompleted { ticket, outcome, parts, .. } => {
-            TicketChange::Completed { ticket: *ticket, outcome, parts }
+        Event::TicketCompleted { ticket, outcome, parts, untrusted, .. } => {
+            TicketChange::Completed { ticket: *ticket, outcome, parts, untrusted: *untrusted }
         }
-        Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => TicketChange::Filled {
-            ticket: *ticket,
-            arguments: arguments.to_json(),
-            parked: *needs_approval,
-            is_free: !needs_approval && !checks_approval,
-        },
+        Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted } => {
+            TicketChange::Filled {
+                ticket: *ticket,
+                arguments: arguments.to_json(),
+                parked: *needs_approval,
+                is_free: !needs_approval && !checks_approval,
+                untrusted: *untrusted,
+            }
+        }
         Event::ToolAttemptFailed(failed) => {
             let attempts = failed.attempt.saturating_add(u32::from(failed.wait.is_some()));
             TicketChange::Attempted { ticket: failed.ticket, attempts }
@@ -102,6 +107,7 @@ fn from_snapshot(run_id: &str, ticket: &Ticket) -> TicketRow {
         awaits_result: ticket.external.as_ref().map(|_| ticket.awaits_result),
         answer_key: ticket.answer_key.as_deref().map(str::to_owned),
         external: ticket.external.as_ref().and_then(|external| serde_json::to_string(external).ok()),
+        untrusted: ticket.untrusted,
         opened_at: ticket.opened_at,
         completed_at: None,
         outcome: None,
@@ -124,6 +130,11 @@ impl TicketRow {
     pub(super) fn pend(&mut self, key: Option<&str>, external: String) {
         self.awaits_result = Some(true);
         (self.answer_key, self.external) = (key.map(str::to_owned), Some(external));
+    }
+
+    /// Its result is untrusted, if it is still to come.
+    pub(super) fn distrust(&mut self, untrusted: bool) {
+        self.untrusted |= untrusted && self.outcome.is_none();
     }
 
     /// Takes the outcome, if there is none yet.

@@ -102,6 +102,8 @@ pub struct TicketRow {
     pub answer_key: Option<String>,
     /// What is known of that result, as JSON.
     pub external: Option<String>,
+    /// Whether its result comes from others, or from a child run or a script that has read such a result.
+    pub untrusted: bool,
     /// Unix seconds of opening.
     pub opened_at: f64,
     /// Unix seconds of completion.

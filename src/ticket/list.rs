@@ -118,6 +118,15 @@ impl TicketList {
         }
     }
 
+    /// Its result is untrusted.
+    pub(crate) fn distrust(&mut self, id: TicketId) {
+        if self.get(id).is_some_and(|ticket| !ticket.untrusted)
+            && let Some(ticket) = self.get_mut(id)
+        {
+            ticket.untrusted = true;
+        }
+    }
+
     /// Its arguments are final. `is_free` is whether it waits for no approval, and no check of the program either.
     pub(crate) fn fill(&mut self, id: TicketId, arguments: &Arc<Value>, parked: bool, is_free: bool) {
         if let Some(ticket) = self.get_mut(id) {

@@ -178,6 +178,7 @@ pub enum Decision {
 /// One tool call, or one task that was given to another run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact, which stands by its name in the log")]
 pub struct Ticket {
     /// Its id in the run.
     pub id: TicketId,
@@ -218,6 +219,9 @@ pub struct Ticket {
     /// Who has given its result from outside, where the program has named somebody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<Arc<str>>,
+    /// Whether its result comes from others, or from a child run or a script that has read such a result.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untrusted: bool,
     /// Its checked arguments: with references until they are filled, then final. None where a version before 3 compacted
     /// the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,6 +247,12 @@ impl Ticket {
     /// JSON Schema of the result that it takes from outside; `None` if it takes none, or any JSON value.
     pub fn answers(&self) -> Option<Json> {
         self.external.as_ref()?.answers(self.arguments.as_deref())
+    }
+
+    /// Whether its outcome is untrusted text: the words of a person or of the runtime are not.
+    pub fn tells_untrusted(&self) -> bool {
+        let is_of_tool = matches!(self.outcome, Some(Outcome::Ok(_) | Outcome::Error { .. } | Outcome::Retry { .. }));
+        self.untrusted && is_of_tool
     }
 
     /// `IN_PROGRESS` until there is an outcome.

@@ -71,6 +71,7 @@ fn spec(name: &str, description: &str, parameters: Json, kind: ToolKind) -> Tool
         checks_approval: false,
         // Waiting for the same agents once more gives the same results, and does no harm.
         repeatable: kind == ToolKind::Wait,
+        untrusted: false,
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,

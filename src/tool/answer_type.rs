@@ -236,6 +236,7 @@ impl AnswerType {
                 needs_approval: false,
                 checks_approval: false,
                 repeatable: false,
+                untrusted: false,
                 queue: None,
                 reads: std::collections::BTreeMap::new(),
                 external: None,

@@ -91,6 +91,7 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
             needs_approval: false,
             checks_approval: false,
             repeatable: false,
+            untrusted: false,
             queue: None,
             reads: std::collections::BTreeMap::new(),
             external: None,

@@ -114,6 +114,9 @@ pub struct ToolSpec {
     /// Polling: exempt from the repetition guard.
     #[serde(default)]
     pub repeatable: bool,
+    /// Whether its results come from others, so that what stands in them may be meant to mislead the model.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untrusted: bool,
     /// Set for a tool that is never called: its results come from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Arc<External>>,

@@ -65,6 +65,7 @@ def _submit(session: RunSession, command: Command.StartRun, elsewhere: Elsewhere
         "limits": limits_below(session, agent),
         "instructions": instructions_below(session, agent),
         "owner": session.core.owner,
+        **({"untrusted": True} if session.core.begins_untrusted(command.ticket) else {}),
     }
     place = place_below(session, command.tool, command.role)
     below = Below(
@@ -135,6 +136,7 @@ def new_child(
         parent=(above, int(ticket)),
         store=store._native,
         limits=begins["limits"],
+        untrusted=begins.get("untrusted", False),
     )
     core.join_apart(len(place.above), [limits for _, limits in place.above])
     if (text := begins["instructions"]) is not None:

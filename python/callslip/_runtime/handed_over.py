@@ -44,4 +44,4 @@ def handed_over(
     task = last_said(run) if say is None else say
     # A run that begins inside a tool has the owner of the run that calls.
     owner = None if enclosing_session() is not None else run._core.owner
-    return task, {"messages": list(told_conversation(run, bounds.result_bytes)), "owner": owner}
+    return task, {"messages": told_conversation(run, bounds.result_bytes), "owner": owner}

@@ -408,6 +408,9 @@ class RunSession:
     ) -> None:
         if self._end.was_abandoned:
             return
+        if self.beginning.runs_above and self.core.untrusted:
+            above = self.beginning.runs_above[0]
+            above.core.read_untrusted(above.ticket)
         self._end.close()
         if (inbox := self._own_inbox) is not None and self.store is not None:
             stop_delivering(self.store, inbox)

@@ -27,6 +27,7 @@ from callslip.runs._conversation import run_lock
 from callslip.runs._elsewhere import naming
 from callslip.runs._feed import feed_of
 from callslip.runs._origin import keep_origin
+from callslip.runs._told import ToldMessages
 
 if TYPE_CHECKING:
     from callslip.agent import Agent
@@ -108,6 +109,7 @@ def new_session(
         store=None if store is None else store._native,
         limits=None if limits is None else limits._to_json(),
         messages=check_messages(messages) if messages else None,
+        untrusted=isinstance(messages, ToldMessages) and messages.untrusted,
     )
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     keep_origin(run, known.owner, known.key)

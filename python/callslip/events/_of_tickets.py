@@ -40,6 +40,7 @@ class TicketOpened(Event):
         external: Set for a call that is never made, because its result comes from outside:
             `returns`, the JSON Schema of the result, `timeout` in seconds, and `asks` for a
             question of `ask_user`, each if there is one. `None` for other calls.
+        untrusted: Whether its result will be untrusted, as far as is known; see `Ticket.untrusted`.
     """
 
     kind: ClassVar[EventKind] = "ticket_opened"
@@ -57,6 +58,7 @@ class TicketOpened(Event):
     checks_approval: bool = False
     coerced: list[str] = field(default_factory=list)
     external: Json | None = None
+    untrusted: bool = False
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +77,7 @@ class ArgumentsFilled(Event):
         arguments: The checked arguments, final.
         needs_approval: Whether it awaits approval now.
         checks_approval: Whether a function decides first if it needs approval.
+        untrusted: Whether it is a task or a script that uses an untrusted result.
     """
 
     kind: ClassVar[EventKind] = "arguments_filled"
@@ -82,6 +85,7 @@ class ArgumentsFilled(Event):
     arguments: Json
     needs_approval: bool = False
     checks_approval: bool = False
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +176,7 @@ class TicketCompleted(Event):
         parts: The images and files of the result, as in `RunStarted`.
         by: The name of the person who has denied the call, or of the person or system that has
             answered it; `None` if the program has passed none.
+        untrusted: Whether a child run or a script has read an untrusted result.
     """
 
     kind: ClassVar[EventKind] = "ticket_completed"
@@ -183,6 +188,7 @@ class TicketCompleted(Event):
     spent: Json | None = None
     parts: list[dict[str, Any]] = field(default_factory=list)
     by: str | None = None
+    untrusted: bool = False
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:

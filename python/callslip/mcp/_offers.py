@@ -57,6 +57,7 @@ def offered_tools(
     else:
         asks = dict.fromkeys(_selected(server, "needs_approval", check, callable_names), True)
     repeats = _selected(server, "repeatable", options["repeatable"], callable_names)
+    untrusted = _selected(server, "untrusted", options["untrusted"], callable_names)
     offered: list[ServerTool | ResourceTool] = [
         ServerTool(
             server,
@@ -64,6 +65,7 @@ def offered_tools(
             prefix=prefix,
             needs_approval=asks.get(tool.name, False),
             repeatable=tool.name in repeats,
+            untrusted=tool.name in untrusted,
             retries=options["retries"],
         )
         for tool in tools
@@ -76,6 +78,7 @@ def offered_tools(
             prefix=prefix,
             needs_approval=asks.get(name, False),
             repeatable=name in repeats,
+            untrusted=name in untrusted,
             retries=options["retries"],
         )
         for name in for_resources

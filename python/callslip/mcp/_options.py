@@ -30,6 +30,8 @@ class ServerOptions(TypedDict, total=False):
         repeatable: Whether the same call may be made any number of times, as for polling; or the
             names of the tools whose calls may be repeated: their failed calls are tried again, and
             they are repeated after a crash. Default: `False`.
+        untrusted: Whether results come from others, so that their tickets say so, or the names of
+            the tools whose results do; see `Ticket.untrusted`. Default: `True`.
         retries: How many further attempts the runtime makes at a call that may be repeated, by the
             hints of the tool or by `repeatable`, if the failure may pass by itself. Default: 2.
         resources: Whether the model may read the server's resources, with the tools
@@ -58,6 +60,7 @@ class ServerOptions(TypedDict, total=False):
     exclude: Sequence[str]
     needs_approval: NeedsApproval | Collection[str]
     repeatable: bool | Collection[str]
+    untrusted: bool | Collection[str]
     retries: int
     resources: bool
     timeout: float | None
@@ -90,6 +93,8 @@ def check_options(options: ServerOptions) -> None:
         _check_names("needs_approval", asks)
     if not isinstance(repeats, bool):
         _check_names("repeatable", repeats)
+    if not isinstance(options["untrusted"], bool):
+        _check_names("untrusted", options["untrusted"])
     check_whole("retries", options["retries"])
     check_flag("resources", options["resources"])
     check_log_level(options["log_level"])

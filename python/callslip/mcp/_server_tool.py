@@ -53,6 +53,7 @@ class ServerTool(_RequestTool):
         prefix: str,
         needs_approval: NeedsApproval,
         repeatable: bool,
+        untrusted: bool,
         retries: int,
     ) -> None:
         async def perform(arguments: dict[str, Any], context: Context | None) -> Any:
@@ -75,6 +76,7 @@ class ServerTool(_RequestTool):
             effect=effect,
             needs_approval=needs_approval,
             repeatable=repeatable,
+            untrusted=untrusted,
             retries=retries_by_effect(effect, readonly=readonly, most=retries),
         )
 
@@ -98,6 +100,7 @@ class ResourceTool(_RequestTool):
         prefix: str,
         needs_approval: NeedsApproval,
         repeatable: bool,
+        untrusted: bool,
         retries: int,
     ) -> None:
         listing, reading = (f"{prefix}{name}" for name in self.NAMES)
@@ -126,5 +129,6 @@ class ResourceTool(_RequestTool):
             effect="pure",
             needs_approval=needs_approval,
             repeatable=repeatable,
+            untrusted=untrusted,
             retries=retries_by_effect("pure", readonly=True, most=retries),
         )

@@ -66,6 +66,7 @@ class AppOptions(TypedDict, total=False):
     read_only: bool
     needs_approval: NeedsApproval | Sequence[str]
     repeatable: bool | Sequence[str]
+    untrusted: bool | Sequence[str]
     retries: int
     headers: Mapping[str, str]
     trusted_hosts: Sequence[str]
@@ -132,6 +133,9 @@ class OpenAPI(
         repeatable: Whether the same call may be made any number of times, as for polling, or
             patterns as in `include` for the operations whose calls may be repeated: their
             failed calls are tried again, and they are repeated after a crash.
+        untrusted: Whether results come from others, so that their tickets say so, or patterns as in
+            `include` for the operations whose results do; see `Ticket.untrusted`. The results of
+            `handlers` are those of the program. Default: `True`.
         retries: How many further attempts a failed call gets if it may be repeated (`GET`, `HEAD`,
             `PUT`, `DELETE`, `repeatable`) and the failure may pass by itself. Default: 2.
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
@@ -169,6 +173,7 @@ class OpenAPI(
         read_only: bool = False,
         needs_approval: NeedsApproval | Sequence[str] = False,
         repeatable: bool | Sequence[str] = False,
+        untrusted: bool | Sequence[str] = True,
         retries: int = 2,
         headers: Mapping[str, str] | None = None,
         trusted_hosts: Sequence[str] = (),
@@ -189,7 +194,8 @@ class OpenAPI(
         names = _drop_unreadable(whole, names)
         asked = approvals(whole, names, needs_approval)
         repeated = selected(whole, names, "repeatable", repeatable)
-        traits = to_json(all_traits(names, found, asked, repeated))
+        distrusted = selected(whole, names, "untrusted", untrusted)
+        traits = to_json(all_traits(names, found, asked, (repeated, distrusted)))
         self.document: Document = whole.only(names, traits)
         _warn_of_faults(self.document)
         servers, trusted = None, checked_texts("trusted_hosts", trusted_hosts)

@@ -38,6 +38,7 @@ class HandlerTool(Tool[..., Any]):
             readonly=own.readonly,
             effect=own.effect,
             repeatable=own.repeatable,
+            untrusted=own.untrusted,
             retries=own._retry_rule.retries,
             retry_on=own._retry_rule.retry_on,
             timeout=own.timeout,

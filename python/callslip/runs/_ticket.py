@@ -60,6 +60,10 @@ class Ticket:
         tool_spec: The tool of a call that awaits a decision, as the run was set up: `name`,
             `description`, `parameters` (JSON Schema) and more. `None` otherwise, and in a list of
             `TicketStore.tickets`.
+        untrusted: Whether the result comes from others, so that its text may be meant to mislead a
+            model: of a tool with `untrusted=True`, an MCP server or an OpenAPI operation. The
+            result of a child run or of a script is untrusted if it has read such a result, or if
+            the model that wrote its task or code had.
         attempts: How many attempts were made: 1, or more if failed attempts were followed by
             others. An attempt that the run waits for is counted.
     """
@@ -84,6 +88,7 @@ class Ticket:
     awaiting: Literal["approval", "result"] | None = None
     answers: dict[str, Any] | None = None
     seal: str | None = None
+    untrusted: bool = False
     tool_spec: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -144,6 +149,7 @@ class Ticket:
             awaiting="approval" if row.parked else "result" if row.awaits_result else None,
             answers=None if row.answers is None else from_json(row.answers),
             seal=row.seal,
+            untrusted=row.untrusted,
             tool_spec=None if spec is None else from_json(spec),
         )
 

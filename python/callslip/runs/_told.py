@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from callslip._call_line import printable
@@ -24,7 +25,7 @@ from callslip.protocols import ChattyProtocol
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket
 
-__all__ = ["last_said", "told_conversation"]
+__all__ = ["ToldMessages", "last_said", "told_conversation"]
 
 _RECORD = (
     "[What the assistant did then, as its runtime has recorded it. Results, errors and replies are "
@@ -33,7 +34,20 @@ _RECORD = (
 _END = "[End of the record.]"
 
 
-def told_conversation(run: Run[Any], result_bytes: int) -> list[Message]:
+class ToldMessages(list[Message]):
+    """The messages of a conversation.
+
+    Args:
+        messages: The messages.
+        untrusted: Whether they contain untrusted results, or were written after such.
+    """
+
+    def __init__(self, messages: Iterable[Message], *, untrusted: bool) -> None:
+        super().__init__(messages)
+        self.untrusted = untrusted
+
+
+def told_conversation(run: Run[Any], result_bytes: int) -> ToldMessages:
     """Return the conversation of a run as messages that can be passed as `messages=`.
 
     The words of the user and the answers are messages. What was done between them stands in the
@@ -51,7 +65,10 @@ def told_conversation(run: Run[Any], result_bytes: int) -> list[Message]:
         telling.tell(event)
     files = list(run.parts.values())
     messages = telling.end()
-    return [{**message, "content": _with_files(message["content"], files)} for message in messages]
+    told = ({**message, "content": _with_files(message["content"], files)} for message in messages)
+    # A result that the model has not loaded (ticket) is told too.
+    untrusted = run._core.untrusted or any(ticket.untrusted for ticket in run.tickets)
+    return ToldMessages(told, untrusted=untrusted)
 
 
 def last_said(run: Run[Any]) -> Content:

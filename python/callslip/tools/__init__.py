@@ -94,6 +94,7 @@ def tool(
     needs_approval: NeedsApproval = False,
     queue: str | None = None,
     external: bool = False,
+    untrusted: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -112,6 +113,7 @@ def tool(
     needs_approval: NeedsApproval = False,
     queue: str | None = None,
     external: bool = False,
+    untrusted: bool = False,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -136,6 +138,8 @@ def tool(
         queue: For runs in a database: the queue whose workers make the calls. Default: `None`.
         external: Whether the function is never called: each call waits for `Run.answer`, with a
             value of the type that the function returns. `timeout` counts from the call then.
+        untrusted: Whether results come from outside, so that their text may be meant to mislead the
+            model. Their tickets say so; see `Ticket.untrusted`.
 
     Raises:
         UsageError: The function is not callable, or an option has a wrong value.

@@ -97,12 +97,13 @@ class ExternalTool(Tool[P, R]):
             function,
             returns=self._own_returns,
             asks=self._asks,
-            name=self._own_name,
-            description=self._own_description,
+            name=self._own_texts[0],
+            description=self._own_texts[1],
             readonly=self.readonly,
             repeatable=self.repeatable,
             timeout=self.timeout,
             needs_approval=self.needs_approval,
+            untrusted=self.untrusted,
             names=self._return_names,
         )
 

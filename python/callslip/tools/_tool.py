@@ -79,6 +79,7 @@ class Tool(Generic[P, R]):
             decides this for each call.
         queue: The queue whose workers make the calls of runs in a database; `None` if they are made
             where the run is driven.
+        untrusted: Whether results come from outside; see `Ticket.untrusted`.
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
@@ -94,6 +95,7 @@ class Tool(Generic[P, R]):
     gate: Gate | None
     needs_approval: NeedsApproval
     queue: str | None = None
+    untrusted: bool
     is_async: bool
     awaits_on_loop: bool = False
 
@@ -113,6 +115,7 @@ class Tool(Generic[P, R]):
         concurrency: int | None = None,
         needs_approval: NeedsApproval = False,
         queue: str | None = None,
+        untrusted: bool = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         _check_function(function)
@@ -127,6 +130,7 @@ class Tool(Generic[P, R]):
         check_texts(name=name, description=description)
         check_flag("readonly", readonly)
         check_flag("repeatable", repeatable)
+        check_flag("untrusted", untrusted)
         check_timeout(timeout)
         check_needs_approval(needs_approval)
         if queue is not None:
@@ -140,8 +144,7 @@ class Tool(Generic[P, R]):
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._names = names
-        self._own_name = name
-        self._own_description = description
+        self._own_texts = name, description
         self.name = name if name is not None else name_of(function)
         self.readonly = readonly
         self.effect = effect
@@ -155,6 +158,7 @@ class Tool(Generic[P, R]):
         self.gate = None if concurrency is None else Gate(concurrency)
         self.needs_approval = needs_approval
         self.queue = queue
+        self.untrusted = untrusted
         self.is_async = is_async(function)
 
     @staticmethod
@@ -175,6 +179,7 @@ class Tool(Generic[P, R]):
         needs_approval: bool = False,
         queue: str | None = None,
         external: bool = False,
+        untrusted: bool = False,
         returns: Mapping[str, Any] | None = None,
     ) -> Tool[..., Any]:
         """Make a tool of a function and a JSON Schema. Only the hint of a `Context` is read.
@@ -196,6 +201,7 @@ class Tool(Generic[P, R]):
             needs_approval: As for `tool`. Default: `False`.
             queue: As for `tool`. Default: `None`.
             external: As for `tool`. Default: `False`.
+            untrusted: As for `tool`. Default: `False`.
             returns: With `external=True`: JSON Schema of the results. Default: any JSON value.
 
         Raises:
@@ -226,8 +232,8 @@ class Tool(Generic[P, R]):
         """Return a tool of another function with the same options, but for `concurrency`."""
         return Tool(
             function,
-            name=self._own_name,
-            description=self._own_description,
+            name=self._own_texts[0],
+            description=self._own_texts[1],
             readonly=self.readonly,
             effect=self.effect,
             reconcile=self.reconcile,
@@ -237,6 +243,7 @@ class Tool(Generic[P, R]):
             timeout=self.timeout,
             needs_approval=self.needs_approval,
             queue=self.queue,
+            untrusted=self.untrusted,
             names=self._names,
         )
 
@@ -250,7 +257,7 @@ class Tool(Generic[P, R]):
     @functools.cached_property
     def description(self) -> str:
         """The description for the model."""
-        own = self._own_description
+        own = self._own_texts[1]
         return own if own is not None else self._documentation[0]
 
     @property
@@ -300,6 +307,7 @@ class Tool(Generic[P, R]):
                 **approval_traits(self.needs_approval),
                 **({} if self.queue is None else {"queue": self.queue}),
                 **({"reads": self._signature.reads} if self._signature.reads else {}),
+                **({"untrusted": True} if self.untrusted else {}),
                 **self._external_traits(),
             }
         )

@@ -51,6 +51,7 @@ class TicketDraft:
                 "detached": event.detached,
                 "opened_at": event.at,
                 "external": event.external is not None,
+                "untrusted": event.untrusted,
             }
         )
         draft._seqs.append(event.seq)
@@ -72,6 +73,7 @@ class TicketDraft:
                 "detached": state.get("detached", False),
                 "opened_at": state["opened_at"],
                 "external": state.get("external") is not None,
+                "untrusted": state.get("untrusted", False),
                 "completed_at": state.get("completed_at"),
                 "parts": _labels(state.get("parts", ())),
             }
@@ -101,6 +103,7 @@ class TicketDraft:
         match event:
             case ArgumentsFilled():
                 self._fields["arguments"] = event.arguments
+                self._fields["untrusted"] |= event.untrusted
                 if event.needs_approval:
                     self._approval = {"requested_at": event.at}
             case ApprovalChecked():
@@ -128,6 +131,7 @@ class TicketDraft:
         approval.update(decided_at=event.at, decision=decision, by=event.by)
 
     def _complete(self, event: TicketCompleted) -> None:
+        self._fields["untrusted"] |= event.untrusted
         self._fields.update(
             completed_at=event.at,
             outcome=event.outcome,

@@ -93,6 +93,7 @@ class TicketSpan:
         runs: The runs below: a child run for a task, and runs that the tool has started.
         seqs: The positions in the log of the events of the ticket.
         external: Whether its result comes from outside, and nothing is called.
+        untrusted: As `Ticket.untrusted`.
     """
 
     id: str
@@ -118,6 +119,7 @@ class TicketSpan:
     runs: tuple[Trace, ...] = ()
     seqs: tuple[int, ...] = ()
     external: bool = False
+    untrusted: bool = False
 
     @property
     def seconds(self) -> float | None:

@@ -9,12 +9,15 @@ impl RunState {
     /// Folds in that arguments are filled, or a decision on a call.
     pub(super) fn on_approval(&mut self, event: &Event) {
         match event {
-            Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval } => {
+            Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted } => {
                 if let Some(call) = self.open_calls.get_mut(ticket) {
                     call.fill(arguments);
                     call.unchecked = *checks_approval;
                 }
                 self.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
+                if *untrusted {
+                    self.tickets.distrust(*ticket);
+                }
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
                 if let Some(call) = self.open_calls.get_mut(ticket) {

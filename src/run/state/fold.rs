@@ -56,9 +56,12 @@ impl RunState {
             }
             Event::ToolAttemptFailed(failed) => self.on_attempt_failed(failed),
             Event::TicketPending { ticket, key, external } => self.tickets.pend(*ticket, key.as_ref(), external),
-            Event::TicketCompleted { ticket, outcome, spent, parts, by } => {
+            Event::TicketCompleted { ticket, outcome, spent, parts, by, untrusted } => {
                 if let Some(spent) = spent {
                     self.below.add(spent);
+                }
+                if *untrusted {
+                    self.tickets.distrust(*ticket);
                 }
                 if self.tickets.complete(*ticket, outcome.clone(), parts, by.as_ref(), at) {
                     self.has_parts |= !parts.is_empty();
@@ -231,6 +234,7 @@ impl RunState {
             needs_approval,
             checks_approval,
             external,
+            untrusted,
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
@@ -252,6 +256,7 @@ impl RunState {
             answer_key: None,
             awaits_result: external.is_some() && needs.is_empty() && !needs_approval && !checks_approval,
             answered_by: None,
+            untrusted: *untrusted,
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
@@ -342,6 +347,7 @@ impl RunState {
         let earlier = start.messages.iter().map(|message| message.parts.len()).sum::<usize>();
         self.user_parts = u32::try_from(earlier).unwrap_or(u32::MAX);
         self.add_user_parts(&start.parts);
+        self.untrusted = start.untrusted;
         self.reminder.clone_from(&setup.reminder);
         if start.version >= OWN_TICKET && setup.protocol.background() {
             self.own_task = Some(own_task(&start.task).into());

@@ -47,6 +47,7 @@ impl RunState {
                 own_task: self.own_task.as_deref(),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
+            self.untrusted |= self.shows_untrusted(&entries, protocol);
             message.parts = self.shown_parts(&entries, protocol);
             message.parts.append(&mut self.said_parts);
             let long = |entry: &MessageEntry| match entry {
@@ -70,14 +71,27 @@ impl RunState {
         self.phase = Phase::Asking;
     }
 
-    /// Images and files of the results that these entries show.
-    fn shown_parts(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> Vec<Part> {
-        let shown = entries.iter().filter_map(|entry| match entry {
+    /// The tickets whose outcomes these entries show.
+    fn shown<'a>(
+        &'a self,
+        entries: &'a [MessageEntry],
+        protocol: &'a dyn Protocol,
+    ) -> impl Iterator<Item = &'a Ticket> {
+        entries.iter().filter_map(|entry| match entry {
             MessageEntry::Loaded(id) => self.tickets.get(*id),
             MessageEntry::Result { ticket, .. } if !protocol.guides_to_results() => self.tickets.get(*ticket),
             _ => None,
-        });
-        shown.flat_map(|ticket| &ticket.parts).cloned().collect()
+        })
+    }
+
+    /// Images and files of the results that these entries show.
+    fn shown_parts(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> Vec<Part> {
+        self.shown(entries, protocol).flat_map(|ticket| &ticket.parts).cloned().collect()
+    }
+
+    /// Whether these entries show an untrusted result.
+    fn shows_untrusted(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> bool {
+        self.shown(entries, protocol).any(Ticket::tells_untrusted)
     }
 
     /// Puts results before the model that it can't ask for any more: those never loaded (ticket), those of agents

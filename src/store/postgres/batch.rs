@@ -74,6 +74,7 @@ struct NewTicket {
     awaits_result: Option<bool>,
     external: Option<String>,
     answer_key: Option<String>,
+    untrusted: bool,
 }
 
 /// What a batch changes of a ticket that was there before.
@@ -94,6 +95,7 @@ struct Patch {
     is_free: Option<bool>,
     external: Option<String>,
     answer_key: Option<String>,
+    untrusted: bool,
 }
 
 /// The parameters of the statement.
@@ -248,11 +250,16 @@ impl Making {
                 let row = TicketRow { arguments: None, ..*row };
                 self.open(run, NewTicket::new(run, &row, Some(record.seq)));
             }
-            TicketChange::Completed { ticket, outcome, .. } => self.complete(run, ticket.0, outcome, record),
-            TicketChange::Filled { ticket, arguments, parked, is_free } => self.change(run, ticket.0, |patch| {
-                patch.arguments = Some(arguments.clone());
-                patch.park(parked, is_free);
-            }),
+            TicketChange::Completed { ticket, outcome, untrusted, .. } => {
+                self.complete(run, ticket.0, (outcome, untrusted), record);
+            }
+            TicketChange::Filled { ticket, arguments, parked, is_free, untrusted } => {
+                self.change(run, ticket.0, |patch| {
+                    patch.untrusted |= untrusted;
+                    patch.arguments = Some(arguments.clone());
+                    patch.park(parked, is_free);
+                })
+            }
             TicketChange::Attempted { ticket, attempts } => {
                 self.change(run, ticket.0, |patch| patch.attempts = Some(attempts));
             }
@@ -297,9 +304,10 @@ impl Making {
         }
     }
 
-    fn complete(&mut self, run: &Arc<str>, id: u32, outcome: &Outcome, record: &Record) {
+    fn complete(&mut self, run: &Arc<str>, id: u32, (outcome, untrusted): (&Outcome, bool), record: &Record) {
         self.change(run, id, |patch| {
             if patch.outcome.is_none() {
+                patch.untrusted |= untrusted;
                 patch.outcome = Some(outcome.word());
                 patch.completed_at = Some(record.at);
                 patch.completed_seq = Some(record.seq.cast_signed());
@@ -360,10 +368,12 @@ impl NewTicket {
             awaits_result: row.awaits_result,
             external: row.external.clone(),
             answer_key: text(&row.answer_key),
+            untrusted: row.untrusted,
         }
     }
 
     fn apply(&mut self, patch: Patch) {
+        self.untrusted |= patch.untrusted && self.outcome.is_none();
         if let Some(outcome) = patch.outcome.filter(|_| self.outcome.is_none()) {
             self.outcome = Some(outcome.to_owned());
             self.completed_at = patch.completed_at;

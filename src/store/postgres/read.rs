@@ -226,7 +226,7 @@ const TICKET: &str = concat!(
     " AS parked, opened_at, completed_at, outcome, arguments, text, opened.seq, opened.data, completed.seq, \
      completed.data, blob.data, attempts, approval_reason, ticket.parts, ",
     undecided!("ticket.awaits_result"),
-    " AS awaits_result, external, answer_key FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+    " AS awaits_result, external, answer_key, untrusted FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
      LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN callslip.event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN callslip.blob ON blob.hash = coalesce(ticket.blob, completed.blob)"
@@ -263,6 +263,7 @@ impl Ticket {
             awaits_result: row.get(21),
             external: row.get(22),
             answer_key: text(23),
+            untrusted: row.get(24),
             parts: Vec::new(),
         };
         let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);

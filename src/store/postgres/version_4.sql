@@ -42,6 +42,8 @@ CREATE INDEX ticket_awaits_result ON callslip.ticket (run) WHERE awaits_result;
 -- Why a worker has given runs back that it is offered again, by their ids.
 ALTER TABLE callslip.worker ADD COLUMN misfits jsonb NOT NULL DEFAULT '{}';
 CREATE INDEX inbox_cancel ON callslip.inbox (run) WHERE kind = 'cancel';
+-- Whether its result comes from others, or from a child run or a script that has read such a result.
+ALTER TABLE callslip.ticket ADD COLUMN untrusted boolean NOT NULL DEFAULT false;
 
 CREATE OR REPLACE VIEW callslip.tickets AS
 SELECT
@@ -75,7 +77,8 @@ SELECT
     ticket.approval_reason,
     ticket.awaits_result IS TRUE AND NOT EXISTS (
         SELECT FROM callslip.inbox WHERE inbox.run = run.id AND inbox.ticket = ticket.id
-            OR inbox.kind = 'cancel' AND (inbox.run = run.id OR starts_with(run.id, inbox.run || '.'))) AS awaits_result
+            OR inbox.kind = 'cancel' AND (inbox.run = run.id OR starts_with(run.id, inbox.run || '.'))) AS awaits_result,
+    ticket.untrusted
 FROM callslip.ticket
 JOIN callslip.run ON run.key = ticket.run
 LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq

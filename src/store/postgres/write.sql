@@ -83,15 +83,15 @@ WITH given AS MATERIALIZED (
 ), opened AS (
     INSERT INTO callslip.ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, completed_at,
         completed_seq, outcome, arguments, text, blob, parked, attempts, approval_reason, parts, awaits_result, external,
-        answer_key)
+        answer_key, untrusted)
     SELECT written.key, ticket.id, kind, tool, description, turn, call_id, opened_at, opened_seq, completed_at,
         completed_seq, outcome, arguments, text, decode(blob, 'hex'), parked, attempts, approval_reason, parts,
-        awaits_result, external, answer_key
+        awaits_result, external, answer_key, untrusted
     FROM json_to_recordset($13::text::json) AS ticket (
         run text, id integer, kind text, tool text, description text, turn integer, call_id text,
         opened_at double precision, opened_seq bigint, completed_at double precision, completed_seq bigint,
         outcome text, arguments text, text text, blob text, parked boolean, attempts integer, approval_reason text,
-        parts text, awaits_result boolean, external text, answer_key text)
+        parts text, awaits_result boolean, external text, answer_key text, untrusted boolean)
     JOIN written ON written.id = ticket.run
     ON CONFLICT DO NOTHING
 ), patched AS (
@@ -112,11 +112,12 @@ WITH given AS MATERIALIZED (
             ELSE coalesce(patch.is_free, ticket.awaits_result)
         END,
         external = coalesce(patch.external, ticket.external),
-        answer_key = coalesce(patch.answer_key, ticket.answer_key)
+        answer_key = coalesce(patch.answer_key, ticket.answer_key),
+        untrusted = ticket.untrusted OR (patch.untrusted AND ticket.outcome IS NULL)
     FROM json_to_recordset($14::text::json) AS patch (
         run text, id integer, completed_at double precision, completed_seq bigint, outcome text, outcome_last boolean,
         arguments text, parked boolean, attempts integer, approval_reason text, is_free boolean,
-        external text, answer_key text)
+        external text, answer_key text, untrusted boolean)
     JOIN written ON written.id = patch.run
     WHERE ticket.run = written.key AND ticket.id = patch.id
 ), taken AS (

@@ -183,7 +183,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
 const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, description, turn, call_id, parked, opened_at, \
      completed_at, outcome, arguments, text, opened.seq AS opened_seq, opened.data AS opened_data, \
      completed.seq AS completed_seq, completed.data AS completed_data, blob.data AS blob_data, attempts, \
-     approval_reason, ticket.parts, awaits_result, external, answer_key FROM ticket JOIN run ON run.key = ticket.run \
+     approval_reason, ticket.parts, awaits_result, external, answer_key, untrusted FROM ticket JOIN run ON run.key = ticket.run \
      LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
@@ -207,6 +207,7 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
         awaits_result: row.get(21)?,
         answer_key: row.get(23)?,
         external: row.get(22)?,
+        untrusted: row.get(24)?,
         opened_at: row.get(8)?,
         completed_at: row.get(9)?,
         outcome: row.get(10)?,

@@ -38,6 +38,8 @@ ALTER TABLE ticket ADD COLUMN external TEXT;
 ALTER TABLE ticket ADD COLUMN answer_key TEXT;
 CREATE INDEX ticket_answer_key ON ticket (answer_key) WHERE answer_key IS NOT NULL;
 CREATE INDEX ticket_awaits_result ON ticket (opened_at) WHERE awaits_result;
+-- Whether its result comes from others, or from a child run or a script that has read such a result.
+ALTER TABLE ticket ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;
 
 DROP VIEW tickets;
 CREATE VIEW tickets AS
@@ -65,7 +67,8 @@ SELECT
     ticket.parked,
     ticket.attempts,
     ticket.approval_reason,
-    coalesce(ticket.awaits_result, 0) AS awaits_result
+    coalesce(ticket.awaits_result, 0) AS awaits_result,
+    ticket.untrusted
 FROM ticket
 JOIN run ON run.key = ticket.run
 LEFT JOIN event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq

@@ -280,23 +280,25 @@ impl Writer {
         match projection::tickets(run_id, record, begins) {
             TicketChange::None => Ok(()),
             TicketChange::Opened(row) => insert_ticket(&self.connection, run, &row, Some(record.seq)),
-            TicketChange::Completed { ticket, outcome, .. } => {
+            TicketChange::Completed { ticket, outcome, untrusted, .. } => {
                 let update = "UPDATE ticket SET completed_at = ?3, completed_seq = ?4, outcome = ?5, parked = 0, \
-                     awaits_result = iif(awaits_result IS NULL, NULL, 0) \
+                     awaits_result = iif(awaits_result IS NULL, NULL, 0), untrusted = untrusted OR ?6 \
                      WHERE run = ?1 AND id = ?2 AND outcome IS NULL";
                 self.connection.prepare_cached(update)?.execute(params![
                     run,
                     ticket.0,
                     record.at,
                     record.seq.cast_signed(),
-                    outcome.word()
+                    outcome.word(),
+                    untrusted,
                 ])?;
                 Ok(())
             }
-            TicketChange::Filled { ticket, arguments, parked, is_free } => {
-                let update = "UPDATE ticket SET arguments = ?3, parked = ?4, awaits_result = iif(awaits_result IS NULL, NULL, ?5) \
-                     WHERE run = ?1 AND id = ?2";
-                self.connection.prepare_cached(update)?.execute(params![run, ticket.0, arguments, parked, is_free])?;
+            TicketChange::Filled { ticket, arguments, parked, is_free, untrusted } => {
+                let update = "UPDATE ticket SET arguments = ?3, parked = ?4, awaits_result = iif(awaits_result IS NULL, NULL, ?5), \
+                     untrusted = untrusted OR (?6 AND outcome IS NULL) WHERE run = ?1 AND id = ?2";
+                let filled = params![run, ticket.0, arguments, parked, is_free, untrusted];
+                self.connection.prepare_cached(update)?.execute(filled)?;
                 Ok(())
             }
             TicketChange::Attempted { ticket, attempts } => {
@@ -399,8 +401,8 @@ fn update_run(connection: &Connection, live: &Live) -> Result<(), WriteError> {
 
 fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option<u64>) -> Result<(), WriteError> {
     let insert = "INSERT INTO ticket (run, id, kind, tool, description, turn, call_id, opened_at, opened_seq, \
-         completed_at, outcome, parked, attempts, approval_reason, awaits_result, external, answer_key) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+         completed_at, outcome, parked, attempts, approval_reason, awaits_result, external, answer_key, untrusted) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
          ON CONFLICT DO NOTHING";
     connection.prepare_cached(insert)?.execute(params![
         run,
@@ -420,6 +422,7 @@ fn insert_ticket(connection: &Connection, run: i64, row: &TicketRow, seq: Option
         row.awaits_result,
         row.external,
         row.answer_key,
+        row.untrusted,
     ])?;
     Ok(())
 }

@@ -135,7 +135,7 @@ impl Api {
     }
 
     /// The same document with these operations only. `traits` says by name what the program says of some: the members
-    /// `effect`, `readonly`, `repeatable`, `needs_approval` and `checks_approval`.
+    /// `effect`, `readonly`, `repeatable`, `untrusted`, `needs_approval` and `checks_approval`.
     #[must_use]
     pub fn only(self: &Arc<Self>, names: &[String], traits: &Traits) -> Arc<Self> {
         if traits.is_empty() && names.len() == self.operations.len() {

@@ -126,6 +126,7 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         needs_approval: false,
         checks_approval: false,
         repeatable: false,
+        untrusted: false,
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,

@@ -23,6 +23,7 @@ mod resume;
 #[cfg(not(feature = "python"))]
 mod small_scope;
 mod tasks;
+mod untrusted;
 #[cfg(not(feature = "python"))]
 mod waiting;
 mod wall_time;

@@ -42,7 +42,8 @@ fn tools(protocol: &str) -> ToolSet {
         tool("gated", r#", "needs_approval": true"#),
         tool("asked", r#", "reconciles": true"#),
         tool("again", r#", "effect": "idempotent", "repeatable": true"#),
-        tool("look", r#", "effect": "pure", "readonly": true"#),
+        tool("look", r#", "effect": "pure", "readonly": true, "untrusted": true"#),
+        tool("script", r#", "kind": "script""#),
     ];
     ToolSet::new([tools, tasks].concat()).unwrap()
 }
@@ -115,7 +116,7 @@ fn task_reply(protocol: &str, choice: u8, ticket: u32) -> String {
 
 /// A reply of the protocol, right or wrong.
 fn reply(protocol: &str, choice: u8, ticket: u32) -> String {
-    let tool = ["once", "asked", "again", "look"][usize::from(choice / 16 % 4)];
+    let tool = ["once", "asked", "again", "look", "script"][usize::from(choice / 16 % 5)];
     let a = choice / 64;
     match (protocol, choice % 16) {
         ("react", 0..9) => format!(r#"{{"thought": "t", "action": "{tool}", "args": "{{\"a\": {a}}}"}}"#),
@@ -420,7 +421,11 @@ impl RandomRun {
         let text = if choice % 4 == 3 { task_reply(protocol, more, ticket) } else { reply(protocol, more, ticket) };
         // Without usage a limit of tokens ends the run.
         let usage = (choice > 8).then_some(Usage { input_tokens: 3, output_tokens: 1, ..Usage::default() });
-        let reason = if choice.is_multiple_of(7) { FinishReason::Length } else { FinishReason::Stop };
+        let reason = match choice % 7 {
+            0 => FinishReason::Length,
+            1 => FinishReason::Unknown,
+            _ => FinishReason::Stop,
+        };
         if choice.is_multiple_of(13) {
             self.fail(more);
         }

@@ -159,7 +159,7 @@ proptest! {
             let outcome = after.machine.state().tickets.get(*ticket).unwrap().outcome.as_ref();
             match tool(ticket).as_str() {
                 _ if early => prop_assert!(matches!(outcome, Some(Outcome::Cancelled))),
-                "once" | "gated" => {
+                "once" | "gated" | "script" => {
                     let in_doubt = matches!(outcome, Some(Outcome::InDoubt { .. }));
                     prop_assert!(in_doubt);
                 }

@@ -94,6 +94,7 @@ pub(crate) fn start(run_id: &str, agent: &str, parent: Option<&str>) -> Start {
             let instructions = r#"{"text": "\"setup\":null", "at": 0, "removed": 0, "inserted": "\"setup\":null"}"#;
             serde_json::from_str(instructions).unwrap()
         }),
+        untrusted: parent.is_some(),
         messages: [Message {
             role: Role::User,
             content: "\"setup\":null".into(),
@@ -155,6 +156,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
         external: ticket
             .is_multiple_of(2)
             .then(|| Arc::new(serde_json::from_str(r#"{"returns": {"type": "string"}, "timeout": 2.5}"#).unwrap())),
+        untrusted: ticket.is_multiple_of(5),
     }))
 }
 
@@ -198,6 +200,7 @@ pub(crate) fn completed(ticket: u32, outcome: Outcome) -> Event {
         spent,
         parts,
         by: ticket.is_multiple_of(3).then(|| "ann".into()),
+        untrusted: ticket % 3 == 1,
     }
 }
 
