@@ -87,7 +87,7 @@ class Text(str):
         ),
         (
             {"choices": [{"index": 1, "message": {"content": "b"}}, {"index": 0, "text": "a"}]},
-            ModelReply("a"),
+            ModelReply("a", "unknown"),
         ),
         # Anthropic
         (

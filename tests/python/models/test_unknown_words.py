@@ -91,9 +91,9 @@ def test_reasons_of_whole_replies_are_known(word: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.text("abcdefgh_", min_size=3, max_size=30).filter(lambda word: word.strip("_")))
 def test_a_reason_that_is_not_known_is_not_that_of_a_whole_reply(word: str) -> None:
-    assert read_finish(word) == "length"
+    assert read_finish(word) == "unknown"
     reply, broke = read(chunk(delta={"content": "Hi"}), chunk(word, delta={}))
-    assert (reply.finish_reason, broke) == ("length", True)
+    assert (reply.finish_reason, broke) == ("unknown", True)
 
 
 @pytest.mark.parametrize("word", [*KNOWN, "OTHER", "my_new_word"])
@@ -108,10 +108,19 @@ def test_no_other_reason_counts_as_a_whole_reply(word: str) -> None:
     assert not told.endswith(": stop")
 
 
-@pytest.mark.parametrize("first", ["length", "max_tokens", "my_new_word"])
-def test_the_first_bad_reason_stays(first: str) -> None:
-    reply, _ = read(chunk(first, delta={"content": "Hi"}), chunk("stop", delta={}))
-    assert reply.finish_reason == "length"
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["length", "stop"], "length"),
+        (["max_tokens", "stop"], "length"),
+        (["my_new_word", "stop"], "unknown"),
+        (["my_new_word", "length"], "length"),
+        (["length", "my_new_word", "stop"], "length"),
+    ],
+)
+def test_the_worst_reason_stays(words: list[str], end: str) -> None:
+    parts = [chunk(word, delta={}) for word in words]
+    assert read(chunk(delta={"content": "Hi"}), *parts)[0].finish_reason == end
 
 
 @pytest.mark.parametrize("blank", ["", " ", "null", "None", "FINISH_REASON_UNSPECIFIED"])
@@ -120,7 +129,7 @@ def test_a_blank_reason_is_none(blank: str) -> None:
     assert read(*pieces) == (ModelReply("Hello", "length"), True)
     assert read(*pieces, chunk("stop", delta={})) == (ModelReply("Hello", "stop"), False)
     message = {"choices": [{"message": {"content": "Hello"}, "finish_reason": blank}]}
-    assert open_result(message) == ModelReply("Hello", None)
+    assert open_result(message) == ModelReply("Hello", "unknown")
 
 
 # Errors with the status 200.
