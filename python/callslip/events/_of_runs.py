@@ -31,6 +31,8 @@ class RunStarted(Event):
             that are text are in `setup`.
         messages: The earlier conversation that was passed as `messages=`, with `parts` as below in
             those messages that have them.
+        untrusted: Whether its task, or the conversation before it, was written by a model that had
+            read untrusted results; see `Ticket.untrusted`.
         traceparent: The trace in which the run began, as the header of that name in
             https://www.w3.org/TR/trace-context/; `None` without telemetry.
         parts: The images and files of the task: `label`, `media_type`, `bytes` (how many), `sha256`
@@ -51,6 +53,7 @@ class RunStarted(Event):
     limits: Json | None = None
     instructions: Json | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
+    untrusted: bool = False
     traceparent: str | None = None
     parts: list[dict[str, Any]] = field(default_factory=list)
 

@@ -55,6 +55,7 @@ class OperationTool(Tool[..., Any]):
             timeout=client.responses.timeout,
             needs_approval=asks,
             repeatable=repeats,
+            untrusted=json.loads(document.spec(name)).get("untrusted", False),
         )
 
     async def _perform(self, **arguments: Any) -> Outcome:
