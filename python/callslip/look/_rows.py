@@ -126,8 +126,9 @@ class Rows:
         if turn.repairs:
             repairs = count(sum(turn.repairs.values()), "repair")
             badges += [" ", el("span", repairs, class_="badge")]
-        if turn.finish_reason == "length":
-            badges += [" ", el("span", "cut off", class_="badge bad")]
+        ends = {"length": "cut off", "unknown": "not known to be whole"}
+        if (end := ends.get(turn.finish_reason or "")) is not None:
+            badges += [" ", el("span", end, class_="badge bad")]
         says = _says(turn, quotes=self._may_quote(turn))
         title = el("strong", f"Turn {turn.number}")
         line = joined(title, " ", self._texts.line(says), badges)
@@ -195,7 +196,10 @@ class Rows:
         kind = "wait" if ticket.awaiting_approval else "bad" if has_failed(ticket) else "soft"
         title = el("strong", self._texts.line(f"{ticket.id} {ticket.tool}"))
         badge = el("span", self._texts.line(state), class_=f"badge {kind}")
-        line = joined(title, " ", badge, " ", self._arguments_line(ticket))
+        badges: list[Content] = [badge, " "]
+        if ticket.untrusted:
+            badges += [el("span", "untrusted", class_="badge"), " "]
+        line = joined(title, " ", badges, self._arguments_line(ticket))
         asked = ticket.approval
         pause = 0.0 if asked is None else asked.seconds or 0.0
         row = self._row(

@@ -161,8 +161,10 @@ def _violation_lines(turn: Turn, *, whole: bool) -> Iterator[str]:
 
 def _ticket_lines(ticket: TicketSpan, *, whole: bool) -> Iterator[str]:
     yield f"  {ticket.id} {call_line(ticket.tool, ticket.arguments)}"
-    yield f"    {_stated(ticket.state)}" + (
-        "" if ticket.seconds is None else f", {_duration(ticket.seconds)}"
+    yield (
+        f"    {_stated(ticket.state)}"
+        + ("" if ticket.seconds is None else f", {_duration(ticket.seconds)}")
+        + (", untrusted" if ticket.untrusted else "")
     )
     yield from _approval_lines(ticket)
     for attempt in ticket.attempts:

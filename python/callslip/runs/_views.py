@@ -67,6 +67,7 @@ def bundle_of_ticket(ticket: Ticket) -> Bundle:
         ("answers", None if ticket.answers is None else _indented(ticket.answers)),
         ("result", None if ticket.outcome != "ok" else _indented(result)),
         ("error", ticket.error),
+        ("untrusted", "the result comes from others" if ticket.untrusted else None),
         ("attempts", None if ticket.attempts == 1 else str(ticket.attempts)),
         ("duration", None if ticket.seconds is None else duration(ticket.seconds)),
     ]
