@@ -118,9 +118,10 @@ impl TicketList {
         }
     }
 
-    /// Its result is untrusted.
-    pub(crate) fn distrust(&mut self, id: TicketId) {
-        if self.get(id).is_some_and(|ticket| !ticket.untrusted)
+    /// Its result is untrusted, where that is so.
+    pub(crate) fn distrust(&mut self, id: TicketId, untrusted: bool) {
+        if untrusted
+            && self.get(id).is_some_and(|ticket| !ticket.untrusted)
             && let Some(ticket) = self.get_mut(id)
         {
             ticket.untrusted = true;

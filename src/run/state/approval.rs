@@ -15,9 +15,7 @@ impl RunState {
                     call.unchecked = *checks_approval;
                 }
                 self.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
-                if *untrusted {
-                    self.tickets.distrust(*ticket);
-                }
+                self.tickets.distrust(*ticket, *untrusted);
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
                 if let Some(call) = self.open_calls.get_mut(ticket) {

@@ -60,9 +60,7 @@ impl RunState {
                 if let Some(spent) = spent {
                     self.below.add(spent);
                 }
-                if *untrusted {
-                    self.tickets.distrust(*ticket);
-                }
+                self.tickets.distrust(*ticket, *untrusted);
                 if self.tickets.complete(*ticket, outcome.clone(), parts, by.as_ref(), at) {
                     self.has_parts |= !parts.is_empty();
                     self.on_ticket_completed(*ticket, protocol);

@@ -258,7 +258,7 @@ impl Making {
                     patch.untrusted |= untrusted;
                     patch.arguments = Some(arguments.clone());
                     patch.park(parked, is_free);
-                })
+                });
             }
             TicketChange::Attempted { ticket, attempts } => {
                 self.change(run, ticket.0, |patch| patch.attempts = Some(attempts));
