@@ -214,8 +214,7 @@ class Protocol(ABC):
 
         Args:
             text: The reply.
-            finish_reason: How the client says it ended: `"length"` if the token limit cut it off,
-                `"unknown"` if it is not known to be whole.
+            finish_reason: As of a `ModelReply`.
             limits: The limits for the size of the reply and of its JSON; others have no effect.
             tools: The tools of the run: text is searched for calls of them and their parameters.
         """

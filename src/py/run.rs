@@ -452,25 +452,8 @@ impl PyRun {
     ) -> CoreResult<Vec<PyCommand>> {
         let (parts, contents) = outcome.parts_to_core(slf.py())?;
         let outcome = outcome.to_core(slf.py())?;
-        let below = run.map(|run| {
-            let run = run.lock()?;
-            let state = run.machine().state();
-            Ok::<_, CoreError>((state.spent(), state.untrusted))
-        });
-        let below = below.transpose()?;
-        let ticket = TicketId(ticket);
-        input_with(slf, now, contents, |machine| {
-            if below.is_some_and(|(_, untrusted)| untrusted) {
-                machine.read_untrusted(ticket);
-            }
-            machine.complete(ticket, outcome, &parts, below.map(|(spent, _)| spent), now);
-        })
-    }
-
-    /// A run that this call has started has read an untrusted result.
-    fn read_untrusted(slf: &Bound<'_, Self>, ticket: u32) -> CoreResult<()> {
-        view(slf).lock()?.read_untrusted(TicketId(ticket));
-        Ok(())
+        let below = run.map(PyRunView::spent).transpose()?;
+        input_with(slf, now, contents, |machine| machine.complete_task(TicketId(ticket), (outcome, &parts), below, now))
     }
 
     /// Completes a call.

@@ -11,7 +11,7 @@ use super::toolset::PyToolSet;
 use crate::live::LiveRun;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
-use crate::run::{Phase, write_log};
+use crate::run::{Phase, Spent, write_log};
 use crate::store::Hold;
 use crate::ticket::{Outcome, TicketId};
 use pyo3::prelude::*;
@@ -27,6 +27,13 @@ pub(super) struct PyRunView {
 }
 
 impl PyRunView {
+    /// What it has spent, and whether it has read untrusted results.
+    pub(super) fn spent(&self) -> CoreResult<(Spent, bool)> {
+        let run = self.lock()?;
+        let state = run.machine().state();
+        Ok((state.spent(), state.untrusted))
+    }
+
     pub(super) fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {
         Self { run: Mutex::new(run), grammars: grammars.map_or_else(OnceLock::new, OnceLock::from) }
     }
@@ -449,6 +456,12 @@ impl PyRunView {
     #[getter]
     fn untrusted(&self) -> CoreResult<bool> {
         Ok(self.lock()?.machine().state().untrusted)
+    }
+
+    /// A run that this call has started has read an untrusted result.
+    fn read_untrusted(&self, ticket: u32) -> CoreResult<()> {
+        self.lock()?.read_untrusted(TicketId(ticket));
+        Ok(())
     }
 
     /// Whether a run that begins in this call begins with what was written after untrusted results.

@@ -1,8 +1,10 @@
 //! Which results are untrusted: those of tools whose results come from others, and those of child runs and scripts that
 //! have read one.
 
+use super::account::Spent;
 use super::machine::RunMachine;
-use crate::ticket::{TicketId, TicketKind};
+use crate::part::Part;
+use crate::ticket::{Outcome, TicketId, TicketKind};
 use crate::tool::{ToolKind, ToolSpec};
 
 /// Whether the result of a call is made from what its model had read: that of a child run, and that of a script.
@@ -30,6 +32,20 @@ impl RunMachine {
         if self.state.open_calls.contains_key(&ticket) {
             self.read_untrusted.insert(ticket);
         }
+    }
+
+    /// Completes a task. `below` is what its run has spent, and whether that has read untrusted results.
+    pub fn complete_task(
+        &mut self,
+        ticket: TicketId,
+        (outcome, parts): (Outcome, &[Part]),
+        below: Option<(Spent, bool)>,
+        now: f64,
+    ) {
+        if below.is_some_and(|(_, untrusted)| untrusted) {
+            self.read_untrusted(ticket);
+        }
+        self.complete(ticket, outcome, parts, below.map(|(spent, _)| spent), now);
     }
 
     /// Whether a call that ends now has read an untrusted result: a run in it has, or it is a script. Scripts find the

@@ -94,8 +94,7 @@ def new_session(
         check_root(known)
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
-        said = said_below(above, said)
-        askers = askers.or_else(above.askers)
+        said, askers = said_below(above, said), askers.or_else(above.askers)
     setup, store = worker._setup_at(levels), worker.store
     core = _core.Run(
         setup.native,

@@ -50,12 +50,7 @@ def offered_tools(
     wanted = options["include"]
     include = None if wanted is None else _matching(server, "include", wanted, names)
     exclude = _matching(server, "exclude", options["exclude"], known)
-    check = options["needs_approval"]
-    asks: dict[str, NeedsApproval]
-    if callable(check):
-        asks = dict.fromkeys(callable_names, check)
-    else:
-        asks = dict.fromkeys(_selected(server, "needs_approval", check, callable_names), True)
+    asks = _approvals(server, options["needs_approval"], callable_names)
     repeats = _selected(server, "repeatable", options["repeatable"], callable_names)
     untrusted = _selected(server, "untrusted", options["untrusted"], callable_names)
     offered: list[ServerTool | ResourceTool] = [
@@ -137,6 +132,17 @@ def _check_names(server: MCPServer, offered: Sequence[ServerTool | ResourceTool]
                 f"with exclude=[{name!r}]"
             )
         seen.add(name)
+
+
+def _approvals(
+    server: MCPServer,
+    value: NeedsApproval | Collection[str],
+    names: list[str],
+) -> dict[str, NeedsApproval]:
+    """Return the option of each tool whose calls may need approval."""
+    if callable(value):
+        return dict.fromkeys(names, value)
+    return dict.fromkeys(_selected(server, "needs_approval", value, names), True)
 
 
 def _selected(

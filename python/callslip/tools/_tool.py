@@ -146,8 +146,7 @@ class Tool(Generic[P, R]):
         self._names = names
         self._own_texts = name, description
         self.name = name if name is not None else name_of(function)
-        self.readonly = readonly
-        self.effect = effect
+        self.readonly, self.effect = readonly, effect
         self.reconcile = reconcile
         self.repeatable = repeatable
         if retry_on is not None and retries is None and not self.retries:
