@@ -3,7 +3,7 @@
 
 use super::command::{PyCommand, PyDelta, to_commands};
 use super::decision;
-use super::error::{CoreError, CoreResult};
+use super::error::CoreResult;
 use super::outcome::{PyOutcome, check_memory};
 use super::part::{PyPart, split_all};
 use super::protocol::{DETACH_BYTES, earlier_messages};
