@@ -13,7 +13,7 @@ from callslip.approval import view
 from callslip.cli._files import find_run, open_store
 from callslip.cli._output import print_text
 from callslip.errors import UsageError
-from callslip.runs import Run
+from callslip.runs import Run, Ticket
 from callslip.store import TicketStore
 
 __all__ = ["run"]
@@ -32,15 +32,19 @@ def run(options: argparse.Namespace) -> int:
         run_id = find_run(file, options.run)
     with TicketStore(options.file) as store:
         found = store.run(run_id)
+        decided = run_id
         if options.command == "approve":
-            seal = _seal_of_shown(found, options)
-            found.approve(options.ticket, arguments=arguments, seal=seal, by=options.by)
+            ticket = _shown(found, options)
+            seal = None if ticket is None else ticket.seal
+            found.approve(ticket or options.ticket, arguments=arguments, seal=seal, by=options.by)
+            decided = run_id if ticket is None else ticket.run_id
         elif options.command == "answer":
             found.answer(options.ticket, value, error=options.error, by=options.by)
         else:
             found.deny(options.ticket, options.why, by=options.by)
-        call = next((one.call for one in found.tickets if one.id == options.ticket), "")
-    print_text(f"{_DONE[options.command]} {options.ticket} of run {run_id}: {call}")
+        tickets = store.run(decided).tickets
+        call = next((one.call for one in tickets if one.id == options.ticket), "")
+    print_text(f"{_DONE[options.command]} {options.ticket} of run {decided}: {call}")
     if is_url(options.file):
         print_text("the run continues as soon as a worker has a slot for it")
     else:
@@ -48,15 +52,42 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _seal_of_shown(run: Run, options: argparse.Namespace) -> str | None:
-    """Return the seal of the call, which a person has seen. The call is shown first.
+def _chosen(run: Run, options: argparse.Namespace) -> Ticket | None:
+    """Return the ticket that waits: of the run itself, or else of a child run.
+
+    Raises:
+        UsageError: Tickets of several child runs have this id, and no seal says which.
+    """
+    found = [one for one in run.awaiting_approval if one.id == options.ticket]
+    if own := [one for one in found if one.run_id == run.id]:
+        return own[0]
+    if len(found) > 1:
+        named = [one for one in found if _is_seal_of(one, options.seal)]
+        if not named:
+            runs = ", ".join(one.run_id for one in found)
+            raise UsageError(
+                f"expected one ticket {options.ticket} that waits: got those of the child runs "
+                f"{runs}; pass the id of one of these runs, or the seal of the call"
+            )
+        found = named
+    return found[0] if found else None
+
+
+def _is_seal_of(ticket: Ticket, given: str | None) -> bool:
+    return ticket.seal is not None and given in {ticket.seal[:SEAL_DIGITS], ticket.seal}
+
+
+def _shown(run: Run, options: argparse.Namespace) -> Ticket | None:
+    """Show the call, and return its ticket once a person has named the call by its seal.
+
+    `None` if no such ticket waits: the error of the decision says why.
 
     Raises:
         UsageError: No seal is given, or that of another call.
     """
-    ticket = next((one for one in run.awaiting_approval if one.id == options.ticket), None)
-    if ticket is None or ticket.seal is None or ticket.run_id != run.id:
-        return None  # the error says why there is nothing to approve
+    ticket = _chosen(run, options)
+    if ticket is None or ticket.seal is None:
+        return None
     *lines, short = view(ticket).lines(_columns(), sys.stdout.encoding or "utf-8")
     # Nothing in them is to be escaped any more.
     sys.stdout.write("".join(f"{line}\n" for line in (*lines, short)))
@@ -73,12 +104,12 @@ def _seal_of_shown(run: Run, options: argparse.Namespace) -> str | None:
             "expected the seal of the call that is shown above: got none; look at the call, and "
             f"pass --seal {short_seal}"
         )
-    if given not in {short_seal, ticket.seal}:
+    if not _is_seal_of(ticket, given):
         raise UsageError(
             f"expected --seal {short_seal}, that of the call which is shown above: got "
             f"{given[:80]!r}; look at the call, and pass its seal"
         )
-    return ticket.seal
+    return ticket
 
 
 def _columns() -> int:
