@@ -30,7 +30,7 @@ def served(app, **options):
     """The address of an application."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    config = uvicorn.Config(app, log_level="error", lifespan="off", **options)
+    config = uvicorn.Config(app, **({"log_level": "error", "lifespan": "off"} | options))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -67,7 +67,7 @@ def visitor(address):
 @contextmanager
 def signed_in(address):
     with visitor(address) as client:
-        assert client.get("/login", params={"token": TOKEN}).status_code == 303
+        assert client.post("/login", data={"token": TOKEN}).status_code == 303
         yield client
 
 

@@ -41,6 +41,8 @@ _LONGEST_TOKEN = 100_000
 _LONGEST_NAME = 200
 _READ_ONLY = "Decide in the program that has the file open, {}: this console can only read it."
 _READER = "You have signed in to read: sign in with the other token to decide."
+_SIGN_IN = "Sign in with the token of this console."
+_BEHIND = "Sign in with the token of this console: in an address it stands behind #, login#token=…"
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -117,12 +119,12 @@ class Console:
         return checked
 
     async def _sign_in(self, request: Request) -> Response:
-        token = request.query_params.get("token")
-        if request.method == "POST":
-            body = await _body(request, _LONGEST_TOKEN)
-            token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
-        if token is None:
-            raise Denied(401, "Sign in with the token of this console.")
+        if request.method != "POST":
+            # Servers log addresses, and a browser sends nothing of what stands behind #.
+            message = _BEHIND if "token" in request.query_params else _SIGN_IN
+            return HTMLResponse(sign_in_page(message, f"{base_of(request)}/login", again=False))
+        body = await _body(request, _LONGEST_TOKEN)
+        token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         answer = RedirectResponse(f"{base_of(request)}/", status_code=303)
         return self._access.sign_in(request, token, answer)
 

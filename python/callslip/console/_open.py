@@ -27,7 +27,7 @@ def console(
 ) -> Console:
     """Return the console of a store, as an application of ASGI to mount in another one.
 
-    A person signs in once, with the token: at `login?token=…`, or on the page that asks for it.
+    A person signs in once, with the token: at `login#token=…`, or on the page that asks for it.
     Everything that the runs contain can be read then, and each call that awaits approval can be
     approved or denied. Credentials are masked where they can be recognised by their form, but not
     in the arguments of a call that awaits approval.

@@ -114,8 +114,16 @@ def sign_in_page(message: str, action: str, *, again: bool) -> Markup:
     """
     refresh = el("meta", http_equiv="refresh", content="0") if again else None
     field = el("input", name="token", type="password", autocomplete="current-password")
+    # Managers of passwords want a name beside it.
+    name = el("input", name="name", value="console", autocomplete="username", hidden=True)
     form = el(
-        "form", el("label", "Token ", field), el("button", "Sign in"), method="post", action=action
+        "form",
+        name,
+        el("label", "Token ", field),
+        el("button", "Sign in"),
+        id="in",
+        method="post",
+        action=action,
     )
     content = joined(el("h1", "Sign in"), el("p", _TEXTS.line(message)), form)
     return _document("Sign in", content, more=refresh)

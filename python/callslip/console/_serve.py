@@ -67,11 +67,10 @@ def serve(
     with _listening(host, port) as listening:
         name = f"[{shown}]" if ":" in shown else shown
         address = f"http://{name}:{listening.getsockname()[1]}"
-        page = f"{address}/login?token={quote(app.token, safe='')}"
+        page = _address(address, app.token)
         print(f"the console is at {page}", flush=True)  # noqa: T201  # it is waited for
         config = uvicorn.Config(
             app,
-            access_log=False,  # it would have the token
             proxy_headers=False,  # anybody on this machine could tell any address
             lifespan="off",
             log_level="warning",
@@ -80,6 +79,11 @@ def serve(
         )
         with suppress(KeyboardInterrupt), _opened(page if open_browser else None):
             _Server(config, app).run(sockets=[listening])
+
+
+def _address(base: str, token: str) -> str:
+    """Return the address that signs a person in. No server is sent the part behind `#`."""
+    return f"{base}/login#token={quote(token, safe='')}"
 
 
 @contextmanager

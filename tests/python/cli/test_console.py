@@ -24,11 +24,11 @@ def test_it_serves_a_file_until_it_is_interrupted(path, waiting):
         try:
             said = process.stdout.readline().decode()
             address, token = re.search(
-                r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", said
+                r"(http://127\.0\.0\.1:\d+)/login#token=(\S+)", said
             ).groups()
             with httpx.Client(base_url=address, headers={"Accept": "text/html"}) as client:
                 assert client.get("/").status_code == 401
-                assert client.get("/login", params={"token": token}).status_code == 303
+                assert client.post("/login", data={"token": token}).status_code == 303
                 (box,) = boxes(client.get(f"/runs/{waiting}").text)
                 assert decide(client, box).status_code == 200
                 # An open page does not keep the server from its end.

@@ -67,7 +67,7 @@ def test_a_decision_without_the_cookie_is_refused(waiting, stranger):
 
 
 def test_the_token_leaves_the_address_and_the_cookie_no_page(stranger):
-    answer = stranger.get("/login", params={"token": TOKEN})
+    answer = stranger.post("/login", data={"token": TOKEN})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     form = r"^callslip_\w+=decide\.[\w.]+; HttpOnly; Max-Age=43200; Path=/; SameSite=strict$"
@@ -83,12 +83,19 @@ def test_the_token_may_be_typed(stranger):
     assert stranger.get("/").status_code == 200
 
 
+def test_the_token_of_an_address_signs_nobody_in(stranger):
+    answer = stranger.get("/login", params={"token": TOKEN}, headers={"Accept": "text/html"})
+    assert answer.status_code == 200
+    assert "behind #, login#token=" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
 def test_wrong_tokens_are_few():
     with served(console(TicketStore(), token=TOKEN)) as address, visitor(address) as client:
-        wrong = [client.get("/login", params={"token": f"{one}"}) for one in range(6)]
+        wrong = [client.post("/login", data={"token": f"{one}"}) for one in range(6)]
         assert [answer.status_code for answer in wrong] == [401] * 5 + [429]
         # Behind a proxy all people have one address.
-        assert client.get("/login", params={"token": TOKEN}).status_code == 303
+        assert client.post("/login", data={"token": TOKEN}).status_code == 303
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "[::1"])
@@ -113,9 +120,9 @@ def test_names_of_this_machine_are_taken(waiting, host):
 def test_hosts_are_those_that_are_passed():
     app = console(TicketStore(), token=TOKEN, hosts=["ops.example.com:443"])
     with served(app) as address, visitor(address) as client:
-        login = f"/login?token={TOKEN}"
-        assert client.get(login).status_code == 421
-        assert client.get(login, headers={"Host": "Ops.Example.com:8443"}).status_code == 303
+        login = {"url": "/login", "data": {"token": TOKEN}}
+        assert client.post(**login).status_code == 421
+        assert client.post(**login, headers={"Host": "Ops.Example.com:8443"}).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -180,9 +187,9 @@ def test_an_image_of_another_site_takes_no_tries():
     with served(console(TicketStore(), token=TOKEN)) as address, visitor(address) as client:
         for dest in ["image", "iframe", "script", "empty", "image", "image"]:
             headers = {"Sec-Fetch-Dest": dest, "Sec-Fetch-Site": "cross-site"}
-            answer = client.get("/login", params={"token": TOKEN}, headers=headers)
+            answer = client.post("/login", data={"token": TOKEN}, headers=headers)
             assert answer.status_code == 403
-        assert client.get("/login", params={"token": TOKEN}).status_code == 303
+        assert client.post("/login", data={"token": TOKEN}).status_code == 303
 
 
 @pytest.mark.parametrize("address", ["/", "RUN", "RUN.html", "RUN.jsonl", "/nothing", "/runs/no"])
@@ -206,7 +213,7 @@ def test_the_cookie_is_for_https_where_the_page_is():
 
     app = console(TicketStore(), token=TOKEN)
     with served(behind_tls) as address:
-        answer = httpx.get(f"{address}/login", params={"token": TOKEN})
+        answer = httpx.post(f"{address}/login", data={"token": TOKEN})
     assert "; Secure" in answer.headers["set-cookie"]
 
 
@@ -215,7 +222,7 @@ def test_two_consoles_of_a_machine_do_not_sign_out_one_another():
     assert len(other.token) >= 32
     one = console(TicketStore(), token=TOKEN)
     with served(other) as second, served(one) as first, signed_in(first) as client:
-        assert client.get(f"{second}/login", params={"token": other.token}).status_code == 303
+        assert client.post(f"{second}/login", data={"token": other.token}).status_code == 303
         assert [client.get(f"{one}/").status_code for one in (first, second)] == [200, 200]
 
 
@@ -223,7 +230,7 @@ def test_two_consoles_of_a_machine_do_not_sign_out_one_another():
 def test_it_is_mounted_below_an_odd_path(path):
     app = Starlette(routes=[Mount(path, console(TicketStore(), token=TOKEN))])
     with served(app) as address, visitor(address) as client:
-        answer = client.get(f"{path}/login", params={"token": TOKEN})
+        answer = client.post(f"{path}/login", data={"token": TOKEN})
         assert (answer.status_code, answer.headers["location"]) == (303, f"{quote(path)}/")
         assert f"; Path={quote(path)};" in answer.headers["set-cookie"]
         assert client.get(answer.headers["location"]).status_code == 200
@@ -233,7 +240,7 @@ def test_a_mounted_path_writes_nothing_else_into_the_cookie():
     app = Starlette(routes=[Mount("/t/{tenant}/c", console(TicketStore(), token=TOKEN))])
     with served(app) as address, visitor(address) as client:
         path = "/t/x%3B%20Domain=evil.example/c"
-        cookie = client.get(f"{path}/login", params={"token": TOKEN}).headers["set-cookie"]
+        cookie = client.post(f"{path}/login", data={"token": TOKEN}).headers["set-cookie"]
     assert "Domain" not in [part.strip().partition("=")[0] for part in cookie.split(";")]
 
 
@@ -242,7 +249,7 @@ def test_it_is_mounted_below_a_path():
     run_id = leave_waiting(store, pay_call(invoice=7))
     app = Starlette(routes=[Mount("/ops/callslip", console(store, token=TOKEN))])
     with served(app) as address, visitor(address) as client:
-        answer = client.get("/ops/callslip/login", params={"token": TOKEN})
+        answer = client.post("/ops/callslip/login", data={"token": TOKEN})
         assert answer.headers["location"] == "/ops/callslip/"
         assert "Path=/ops/callslip;" in answer.headers["set-cookie"]
         page = client.get("/ops/callslip/").text
@@ -300,7 +307,8 @@ def test_the_address_that_is_printed_leads_to_the_console(options, name):
         try:
             address = process.stdout.readline().decode().split()[-1]
             assert address.startswith(f"http://{name}:")
-            assert httpx.get(address).status_code == 303
+            page, _, token = address.partition("#token=")
+            assert httpx.post(page, data={"token": token}).status_code == 303
         finally:
             process.kill()
 

@@ -39,7 +39,7 @@ def test_whoever_signs_out_is_out_wherever_the_cookie_was_kept(store):
 def test_a_cookie_that_was_changed_is_none(store, change):
     app = console(store, token=TOKEN, reader_token=READER)
     with served(app) as address, visitor(address) as client:
-        client.get("/login", params={"token": READER})
+        client.post("/login", data={"token": READER})
         ((name, value),) = client.cookies.items()
         role, until, key, seal = value.split(".")
         parts = {
@@ -56,7 +56,7 @@ def test_a_reader_reads_and_decides_nothing(store):
     run_id = leave_waiting(store, pay_call(invoice=7))
     app = console(store, token=TOKEN, reader_token=READER)
     with served(app) as address, visitor(address) as client:
-        assert client.get("/login", params={"token": READER}).status_code == 303
+        assert client.post("/login", data={"token": READER}).status_code == 303
         page = client.get(f"/runs/{run_id}").text
         (box,) = boxes(page)
         assert '<button type="button" data-do' not in page
@@ -69,7 +69,7 @@ def test_behind_a_proxy_that_ends_tls_the_cookie_is_secure(store):
     headers = {"Host": "ops.example.com", "X-Forwarded-Proto": "https"}
     app = console(store, token=TOKEN, hosts=["ops.example.com"])
     with served(app) as address, visitor(address) as client:
-        answer = client.get("/login", params={"token": TOKEN}, headers=headers)
+        answer = client.post("/login", data={"token": TOKEN}, headers=headers)
         assert "; Secure" in answer.headers["set-cookie"]
 
 
@@ -77,7 +77,7 @@ def test_a_fault_is_a_page_with_all_headers(store, monkeypatch):
     app = console(store, token=TOKEN)
     monkeypatch.setattr(app._source, "listing", lambda: 1 / 0)
     with served(app) as address, visitor(address) as client:
-        client.get("/login", params={"token": TOKEN})
+        client.post("/login", data={"token": TOKEN})
         answer = client.get("/")
         assert answer.status_code == 500
         assert "frame-ancestors" in answer.headers["content-security-policy"]
@@ -111,7 +111,7 @@ def test_no_program_of_the_machine_reads_the_token_of_the_browser(tmp_path, monk
         seen.append((address, stat.S_IMODE(path.stat().st_mode), path.read_text("utf-8"), path))
 
     monkeypatch.setattr(_serve.webbrowser, "open", open_it)
-    with _serve._opened(f"http://127.0.0.1:1/login?token={TOKEN}"):
+    with _serve._opened(f"http://127.0.0.1:1/login#token={TOKEN}"):
         ((address, mode, text, path),) = seen
         assert TOKEN not in address
         assert TOKEN in text

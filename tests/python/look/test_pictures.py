@@ -90,7 +90,8 @@ def take(browser, tmp_path):
 def test_pictures_of_the_console(pages, take):
     address, path, _ = pages
     page, take = take
-    page.goto(f"{address}/login?token={TOKEN}")
+    page.goto(f"{address}/login#token={TOKEN}")
+    page.wait_for_url(f"{address}/")
     page.locator("#live.is-live").wait_for()
     take(page, "console-runs.png")
     page.goto(f"{address}{path}")
