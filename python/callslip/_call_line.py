@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callslip import _lazy
-from callslip._unseen import UNSEEN
+from callslip._unseen import replace_unseen
 
 __all__ = ["call_line", "printable"]
 
@@ -40,9 +40,9 @@ def printable(text: str) -> str:
     """Return text in one line, which can't move a cursor, hide text or turn its direction."""
     if text.isprintable() and text.isascii():
         return text
-    text = UNSEEN.sub(_escaped, text)
+    text = replace_unseen(text, _escaped)
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+def _escaped(one: str) -> str:
+    return json.dumps(one)[1:-1]

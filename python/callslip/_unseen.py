@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-__all__ = ["UNSEEN", "columns", "named", "strange_words"]
+__all__ = ["columns", "named", "replace_unseen", "strange_words", "turns", "unseen_in"]
 
 # Marks over or through the character before them. One that stands on nothing hides a sign, and more
 # than three cover the line above.
@@ -17,7 +17,7 @@ _EMOJI = (
     "\U0001f000-\U0001faff"
 )
 
-UNSEEN = re.compile(
+_UNSEEN = re.compile(
     # Controls but newline and tab.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     # Without a width, or that turn the direction of text; fillers; tags; selectors of variants.
@@ -35,6 +35,10 @@ UNSEEN = re.compile(
     "|\u27e8(?=U\\+)"
 )
 """A character that is not seen, or not where it stands."""
+
+# Four of what may be marks of any script.
+_STACK = re.compile(r"[^\w\s\x00-\u02ff]{4,}")
+_MOST_MARKS = 3
 
 _BLANKS = re.compile("[\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 """Blanks that are not the one of the keyboard."""
@@ -61,15 +65,54 @@ def named(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = _BLANKS.sub(_number, UNSEEN.sub(_number, text))
+    text = _BLANKS.sub(_number, replace_unseen(text, _named))
     # What this Python does not know has no width that could be told.
     return "".join(
         one if one == "\n" or one.isprintable() else f"\u27e8U+{ord(one):04X}\u27e9" for one in text
     )
 
 
+def replace_unseen(text: str, write: Callable[[str], str]) -> str:
+    """Return a text with what a function makes of each character that is not seen as one."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _UNSEEN.sub(lambda found: write(found[0]), text)
+    return _STACK.sub(lambda found: "".join(_without_stacks(found[0], write)), text)
+
+
+def unseen_in(text: str) -> list[str]:
+    """Return the characters of a text that are not seen as one."""
+    found: list[str] = []
+
+    def keep(one: str) -> str:
+        found.append(one)
+        return " "
+
+    replace_unseen(text, keep)
+    return found
+
+
+def _without_stacks(text: str, write: Callable[[str], str]) -> Iterator[str]:
+    """Yield characters. Marks of any script that stand on three others cover the lines above."""
+    marks = 0
+    for one in text:
+        marks = marks + 1 if unicodedata.category(one) in {"Mn", "Me"} else 0
+        yield one if marks <= _MOST_MARKS else write(one)
+
+
+def _named(one: str) -> str:
+    return f"\u27e8U+{ord(one):04X}\u27e9"
+
+
+def turns(text: str) -> bool:
+    """Whether a text has letters that are written from right to left: they move what is beside."""
+    return not text.isascii() and any(
+        unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text
+    )
+
+
 def _number(found: re.Match[str]) -> str:
-    return f"\u27e8U+{ord(found[0]):04X}\u27e9"
+    return _named(found[0])
 
 
 def strange_words(text: str) -> Iterator[str]:
@@ -80,13 +123,13 @@ def strange_words(text: str) -> Iterator[str]:
     if text.isascii() and text.isprintable():
         return
     counts: dict[str, int] = {}
-    for found in (*UNSEEN.finditer(text), *_BLANKS.finditer(text)):
-        counts[found[0]] = counts.get(found[0], 0) + 1
+    for one in (*unseen_in(text), *_BLANKS.findall(text)):
+        counts[one] = counts.get(one, 0) + 1
     said = [
         f"has {_name(one)}" + (f", {count:,} times" if count > 1 else "")
         for one, count in counts.items()
     ]
-    words = dict.fromkeys(UNSEEN.sub(" ", text).split())
+    words = dict.fromkeys(replace_unseen(text, lambda _: " ").split())
     for word in words:
         if alike := list(dict.fromkeys(_alike(word))):
             more = len(alike) - _MOST_CHARACTERS

@@ -73,10 +73,14 @@ def signed_in(address):
 
 def leave_waiting(store, *calls, protocol="react", name="bank", task="Pay the bills."):
     """Leave a run whose first call awaits approval, and that no driver works on."""
+    model = ScriptedModel([*calls, finish("paid")])
+    return leave(Agent(model, tools=[pay], store=store, name=name, protocol=protocol), task)
+
+
+def leave(agent, task):
+    """Leave a run of an agent that awaits approval."""
 
     async def main():
-        model = ScriptedModel([*calls, finish("paid")])
-        agent = Agent(model, tools=[pay], store=store, name=name, protocol=protocol)
         run = agent.start(task)
         async for event in run.watch():
             if getattr(event, "needs_approval", False):

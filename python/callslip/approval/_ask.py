@@ -89,8 +89,11 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> Any:
 
         _drop_typed_ahead()
         width = _columns_of(screen)
-        described = view(ticket).lines(width, screen.encoding or "utf-8")
-        return _ask(ticket, described, problem, write, read)
+        *above, short = view(ticket).lines(width, screen.encoding or "utf-8")
+        if problem is None:
+            write("\n" + "".join(f"{line}\n" for line in above))
+        # Directly above the question, whatever has been said before.
+        return _ask(ticket, lambda: write(f"{short}\n"), problem, write, read)
 
 
 def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
@@ -108,11 +111,22 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
     """
     _check_ticket(ticket, "in_notebook")
     with _one_at_a_time:
-        kernel = _kernel()
+        shell = _shell()
+        kernel = getattr(shell, "kernel", None)
         if kernel is None or not getattr(kernel, "_allow_stdin", True):
             return _unattended(ticket, "notebook")
-        described = view(ticket).lines(_NOTEBOOK)
-        return _ask(ticket, described, problem, sys.stdout.write, kernel.raw_input)
+        # Pages are only drawn where somebody sees them.
+        from callslip.approval._box import call_output
+
+        call = view(ticket)
+        # A front end wraps lines of text where it likes, and keeps each value of markup in its own
+        # field.
+        bundle = {"text/html": call_output(call), "text/plain": "\n".join(call.lines(_NOTEBOOK))}
+
+        def show() -> None:
+            shell.display_pub.publish(bundle)
+
+        return _ask(ticket, show, problem, sys.stdout.write, kernel.raw_input)
 
 
 def _check_ticket(ticket: object, name: str) -> None:
@@ -124,29 +138,26 @@ def _check_ticket(ticket: object, name: str) -> None:
 
 def _ask(
     ticket: Ticket,
-    described: list[str],
+    show: Callable[[], object],
     problem: str | None,
     write: Callable[[str], object],
     read: Callable[[str], str],
 ) -> Any:
-    # Directly above the question, whatever has been said before.
-    *above, short = described
-    if problem is None:
-        write("\n" + "".join(f"{line}\n" for line in above))
-    else:
+    """Ask a person. `show` is called before each question, and shows what it is about."""
+    if problem is not None:
         write(f"{_printable(problem)}\n")
     if ticket.awaiting == "result":
-        write(f"{short}\n")
+        show()
         return _result(ticket, write, read)
-    return _decision(short, write, read)
+    return _decision(show, write, read)
 
 
 def _decision(
-    short: str, write: Callable[[str], object], read: Callable[[str], str]
+    show: Callable[[], object], write: Callable[[str], object], read: Callable[[str], str]
 ) -> bool | str | dict[str, Any]:
     try:
         while True:
-            write(f"{short}\n")
+            show()
             answer = read(_QUESTION).strip()
             if answer.lower() in {"y", "yes"}:
                 return True
@@ -272,8 +283,7 @@ def _drop_typed_ahead() -> None:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def _kernel() -> Any:
-    """Return the kernel of the notebook that this code runs in; `None` outside of notebooks."""
+def _shell() -> Any:
+    """Return the IPython that this code runs in, which has a kernel in a notebook; or `None`."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None)
+    return None if ipython is None else ipython.get_ipython()

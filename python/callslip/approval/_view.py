@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from callslip._call_line import call_line
 from callslip._json import to_json
-from callslip._unseen import named, strange_words
+from callslip._unseen import named, strange_words, turns
 from callslip.approval._defaults import defaults_inside, is_default
 from callslip.approval._lines import lines_of
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from callslip.runs import Ticket
 
 __all__ = ["CallRow", "CallView", "view"]
+
+_Text = TypeVar("_Text", bound=str)
 
 _LONGEST_VALUE = 40
 """Characters of a value that the short line has whole."""
@@ -59,7 +61,8 @@ class CallView:
         request: For an operation over HTTP, its method and its path with the values, and `None` for
             any other tool.
         values: The values for `short`, in the order of the parameters that are required, then the
-            others; `None` for one of more than 40 characters.
+            others; `None` for one of more than 40 characters, and for a list or an object with
+            letters that are written from right to left, which would change places.
         rows: All arguments, those that are left out too.
         reason: Why the call needs approval; `None` without a reason.
         about: What the tool does, in the words of the program; `None` if that is not known.
@@ -85,10 +88,20 @@ class CallView:
 
     def short_with(self, most: int) -> str:
         """Return the call in a few words, with at most so many of its values."""
+        return "".join(self._short(most, str))
+
+    def short_with_each(self, write: Callable[[str], _Text]) -> list[str | _Text]:
+        """Return the pieces of `short`, with what a function makes of the tool and each value."""
+        return self._short(len(self.values), write)
+
+    def _short(self, most: int, write: Callable[[str], _Text]) -> list[str | _Text]:
         shown = [value for value in self.values if value is not None][:most]
-        left = len(self.values) - len(shown)
-        head = f"{self.tool} \u2192 {', '.join(shown)}" if shown else self.tool
-        return f"{head} (+ {left} longer above)" if left else head
+        pieces: list[str | _Text] = [write(self.tool)]
+        for at, value in enumerate(shown):
+            pieces += [", " if at else " \u2192 ", write(value)]
+        if left := len(self.values) - len(shown):
+            pieces.append(f" (+ {left} longer above)")
+        return pieces
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -200,7 +213,7 @@ def _shown(value: Any) -> tuple[str, ...]:
             return (_json(value),)
         return (f"(a text of {len(lines):,} lines)", *map(named, lines))
     text = _json(value)
-    if isinstance(value, list | dict) and len(text) > _LONGEST_VALUE:
+    if isinstance(value, list | dict) and (len(text) > _LONGEST_VALUE or turns(text)):
         text = json.dumps(value, ensure_ascii=False, indent=2)
     return tuple(map(named, text.split("\n")))
 
@@ -233,6 +246,8 @@ def _values(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator
 
 def _short_value(value: Any) -> str | None:
     text = _json(value)
+    if isinstance(value, list | dict) and turns(text):
+        return None
     # Bare where no quotes are needed to see where it ends.
     if isinstance(value, str) and text == f'"{value}"' and value and _is_bare(value):
         text = value

@@ -37,16 +37,24 @@
 
   // A long text says so if a part of it is out of sight, since a person approves all of it.
   const measure = () => {
-    for (const text of document.querySelectorAll(".ask pre")) {
+    // All are measured before any is changed: else each change has the browser lay out the page.
+    const measured = [...document.querySelectorAll(".ask pre")].map(text => {
       const isCut = text.scrollHeight > text.clientHeight + 1;
+      const height = isCut ? parseFloat(getComputedStyle(text).lineHeight) : 1;
+      const lines = Math.ceil((text.scrollHeight - text.clientHeight - 1) / height);
+      return [text, isCut, `↑ ${lines} more lines: scroll to read all of it`];
+    });
+    for (const [text, isCut, told] of measured) {
       const note = text.nextElementSibling?.matches(".more") ? text.nextElementSibling : null;
       if (isCut && !note) {
         text.tabIndex = 0;
         text.after(Object.assign(document.createElement("p"), {
-          className: "more", textContent: "↑ scroll to read all of it",
+          className: "more", textContent: told,
         }));
-      } else if (!isCut && note) {
-        note.remove();
+      } else if (isCut) {
+        note.textContent = told;
+      } else {
+        note?.remove();
       }
     }
   };

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from callslip import _lazy
-from callslip._unseen import UNSEEN
+from callslip._unseen import replace_unseen
 
 __all__ = ["DOCTYPE", "Content", "Markup", "el", "escaped", "joined"]
 
@@ -67,8 +66,8 @@ def _written(content: Content) -> str:
 
 def escaped(text: str) -> Markup:
     """Return a text as markup that shows it, and names characters that nobody would see."""
-    return Markup(UNSEEN.sub(_name, _lazy.html.escape(text.replace("\r\n", "\n"))))
+    return Markup(replace_unseen(_lazy.html.escape(text.replace("\r\n", "\n")), _name))
 
 
-def _name(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"
+def _name(one: str) -> str:
+    return f"⟨U+{ord(one):04X}⟩"

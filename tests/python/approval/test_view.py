@@ -156,6 +156,25 @@ def test_what_is_not_seen_or_taken_for_another_is_named(text, note):
     assert any(note in one for one in row.notes), row.notes
 
 
+def test_marks_of_every_script_stand_on_three_others_at_most():
+    marks = [chr(at) for at in range(0x300, 0x20000) if unicodedata.category(chr(at)) in "MnMe"]
+    assert len(marks) > 1_500
+    ticket = ticket_of({"to": "ann", "amount": 1})
+    for one in marks:
+        (row,) = view(dataclasses.replace(ticket, arguments={"to": "e" + one * 9})).rows[:1]
+        shown = unnamed_json(row.lines[0])
+        assert json.loads(shown) == "e" + one * 9
+        assert row.lines[0].count(one) <= 3
+        assert any(f"U+{ord(one):04X}" in note for note in row.notes)
+
+
+@pytest.mark.parametrize("value", [["\u05d0\u05d1", 5, 90000], {"\u0627": 5, "b": 7}])
+def test_each_item_beside_letters_from_right_to_left_has_its_line(value):
+    call = view(dataclasses.replace(ticket_of({"to": "x", "amount": 1}), arguments={"to": value}))
+    assert len(call.rows[0].lines) == len(value) + 2
+    assert call.short == "pay (+ 1 longer above)"
+
+
 @pytest.mark.parametrize(
     "text",
     [

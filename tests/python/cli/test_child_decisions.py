@@ -93,4 +93,6 @@ def test_the_call_of_the_run_itself_comes_before_those_of_its_child_runs(path, c
     shown = call("approve", path, root, "T1", status=2)
     assert "amount | 9" in shown.out
     (seal,) = re.findall(r"--seal (\w{16})", shown.err)
-    assert f"approved T1 of run {root}: pay" in call("approve", path, root, "T1", "--seal", seal).out
+    assert (
+        f"approved T1 of run {root}: pay" in call("approve", path, root, "T1", "--seal", seal).out
+    )

@@ -52,8 +52,8 @@ def test_a_person_signs_in_and_no_access_log_has_the_token(browser, monkeypatch,
         page.go_back()
         assert "token" not in page.url
     said = [line.partition('"')[2] for line in lines]
-    assert "GET /ops/callslip/login HTTP/1.1\" 200" in said
-    assert "POST /ops/callslip/login HTTP/1.1\" 303" in said
-    assert "GET /ops/callslip/ HTTP/1.1\" 200" in said
+    assert 'GET /ops/callslip/login HTTP/1.1" 200' in said
+    assert 'POST /ops/callslip/login HTTP/1.1" 303' in said
+    assert 'GET /ops/callslip/ HTTP/1.1" 200' in said
     assert "token" not in "".join(lines)
     assert TOKEN[:12] not in "".join(lines)

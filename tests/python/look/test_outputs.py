@@ -225,10 +225,11 @@ def kernel(started):
 
 
 def test_a_run_in_a_cell_grows_and_asks_the_person(kernel):
-    text, status = kernel.run('await show(agent().stream("Pay.", approve=in_notebook))', ["y"])
+    _, status = kernel.run('await show(agent().stream("Pay.", approve=in_notebook))', ["y"])
     assert status == "ok"
-    assert 'pay \u2192 "Ann <b>", 5' in text
-    first, *_, value = kernel.displayed
+    first, *_, call, value = kernel.displayed
+    assert 'pay \u2192 "Ann <b>", 5' in call["text/plain"]
+    assert "Ann &lt;b&gt;" in call["text/html"]
     assert "the run begins" in first["text/plain"]
     assert "clerk: finished" in value["text/html"]
     last = kernel.updates[-1]
