@@ -1,9 +1,11 @@
 """What a release is made with, short of making one: `make wheels` and `make rehearse` do."""
 
+import json
 import re
 import shutil
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,46 @@ def test_the_parts_of_the_launcher_are_those_of_its_locked_crates():
     assert listed - locked == set(), "call make licences"
     sbom = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["maturin"]["sbom"]
     assert sbom["include"] == [parts.FILE.relative_to(ROOT).as_posix()]
+
+
+WHEELS = sorted((ROOT / "dist").glob("callslip-*.whl"))
+
+
+@pytest.mark.skipif(not WHEELS, reason="make wheel has built none")
+@pytest.mark.parametrize("wheel", WHEELS, ids=lambda path: path.name)
+def test_a_wheel_lists_the_crates_of_the_extension_and_of_the_launcher(wheel):
+    assert parts.wrong_parts(wheel) == []
+
+
+def lists(**changed):
+    """The lists of parts of a wheel, by their names; `None` leaves one out."""
+    texts = {
+        "callslip.cyclonedx.json": sorted(licences.here(licences.MANIFESTS[0])),
+        parts.FILE.name: sorted(parts.listed(parts.FILE.read_text("utf-8"))),
+    }
+    for at, name in enumerate(list(texts)):
+        crates = changed.get(("extension", "launcher")[at], lambda crates: crates)(texts[name])
+        texts[name] = crates and [{"name": one, "version": number} for one, number in crates]
+    return {name: json.dumps({"components": crates}) for name, crates in texts.items() if crates}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, []),
+        ({"extension": lambda _: None}, ["expected callslip.cyclonedx.json in"]),
+        ({"launcher": lambda _: None}, [f"expected {parts.FILE.name} in"]),
+        ({"extension": lambda crates: crates[1:]}, ["expected callslip.cyclonedx.json in"]),
+        ({"launcher": lambda crates: [*crates, ("pyo3", "1")]}, [f"expected {parts.FILE.name} in"]),
+    ],
+)
+def test_a_wheel_without_a_crate_is_told(tmp_path, changed, told):
+    wheel = tmp_path / "callslip-1-cp311-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in lists(**changed).items():
+            archive.writestr(f"callslip-1.dist-info/sboms/{name}", text)
+    wrong = parts.wrong_parts(wheel)
+    assert [one[: len(text)] for one, text in zip(wrong, told, strict=True)] == told
 
 
 def test_this_interpreter_is_among_those_of_the_machine():

@@ -62,6 +62,17 @@ def compiled(manifest: Path) -> list[dict[str, Any]]:
     ]
 
 
+def here(manifest: Path) -> set[tuple[str, str]]:
+    """Return the names and versions of the crates that are compiled on this system, from indexes.
+
+    The crate itself is not among them.
+    """
+    tree = _cargo("tree", manifest, "--edges=normal", "--prefix=none", "--format={p}")
+    words = (line.split() for line in tree.splitlines() if line)
+    # A folder stands behind those that are not from an index.
+    return {(name, number[1:]) for name, number, *more in words if not any("/" in w for w in more)}
+
+
 def _cargo(command: str, manifest: Path, *options: str) -> str:
     words = ["cargo", command, "--locked", f"--manifest-path={manifest}", *options]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
