@@ -537,13 +537,14 @@ def model() -> Iterator[LocalModel]:
 
 
 @pytest.mark.local_model
+@pytest.mark.random_cases
 @pytest.mark.parametrize("bounds", [SMALL, None], ids=["bounded", "free"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_llama_cpp_keeps_to_the_grammar(
     protocol: AnyProtocol, bounds: Bounds | None, model: LocalModel
 ) -> None:
     grammar = protocol.grammar(TOOLS, finish=not bounds, completed=["T1"], bounds=bounds)
-    for seed in (2, 3):
+    for seed in range(2, 2 + cases(1)):
         *texts, end = model(
             [{"role": "user", "content": "Sell a lamp."}],
             grammar=grammar,

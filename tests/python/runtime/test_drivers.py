@@ -21,6 +21,7 @@ from callslip import (
     UsageError,
     tool,
 )
+from random_cases import cases
 from scripted import turn_of
 
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
@@ -362,15 +363,16 @@ def program(tmp_path, text):
     return [sys.executable, str(path)]
 
 
-def test_a_script_that_ends_right_after_its_last_await_exits_0_fifty_times(tmp_path):
+@pytest.mark.random_cases
+def test_a_script_that_ends_right_after_its_last_await_exits_0_each_time(tmp_path):
     command = program(tmp_path, PROGRAM)
     codes = []
-    for _ in range(25):
+    for _ in range(cases(10)):
         pair = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
         for process in pair:
             _, errors = process.communicate(timeout=200)
             codes.append((process.returncode, errors))
-    assert codes == [(0, b"")] * 50
+    assert codes == [(0, b"")] * cases(10) * 2
 
 
 def test_fork_then_run(tmp_path):

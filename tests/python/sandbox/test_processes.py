@@ -21,6 +21,7 @@ import pytest
 
 from callslip import PythonRunner
 from left_open import Open, check_nothing_is_left
+from random_cases import cases
 from sandbox.cases import SUPPORT
 from sandbox.hostile import NotHere, ordinary_user
 from sandbox.killed import PR_SET_CHILD_SUBREAPER, TREE
@@ -156,7 +157,10 @@ def test_a_gigabyte_of_output_is_stopped_and_not_kept(profile):
     assert told["grown"] < 32 << 20
 
 
-def test_200_runs_leave_nothing(profile, left, folder):
+@pytest.mark.random_cases
+def test_many_runs_leave_nothing(profile, left, folder):
+    times = cases(15)
+
     def state():
         gc.collect()
         return Path("/proc/self/mountinfo").read_text(), files(folder)
@@ -171,9 +175,9 @@ def test_200_runs_leave_nothing(profile, left, folder):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(some, [1] * 4))  # whatever is made once is made now
         before, opened = state(), Open()
-        list(pool.map(some, [50] * 4))
+        list(pool.map(some, [times] * 4))
         assert state() == before
-        check_nothing_is_left(opened, 200)
+        check_nothing_is_left(opened, times * 4)
     assert left() == []
     runner.close()
     assert files(folder) == []

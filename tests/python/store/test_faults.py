@@ -1,10 +1,12 @@
 """A store on a disk that fails: every call below SQLite fails once, is torn, or is the last.
 
-CALLSLIP_FAULTS_WIDE=1 tries more seeds, more runs side by side and bigger records.
+Not all of them are tried each time; `make seeds N=200000` tries all. CALLSLIP_FAULTS_WIDE=1 tries
+all with more seeds, more runs side by side and bigger records.
 """
 
 import json
 import os
+import random
 import shutil
 import sqlite3
 import sys
@@ -16,13 +18,18 @@ import pytest
 from callslip import TicketStore
 from faults import durable
 from faults.shim import Fault, Nursery, folder_in_memory
+from random_cases import SEED, cases
 
 WIDE = bool(os.environ.get("CALLSLIP_FAULTS_WIDE"))
 # Each turn adds as many places; the first and the last are the ones that differ.
 TURNS = 3 if WIDE else 2
-MANY, FEWER = 120, 50
+# Places at which a test puts its fault, of all along the run; `make seeds` chooses others, or more.
+MANY, USUAL, FEWER = cases(70), cases(50), cases(30)
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the faults are Linux system calls"),
+    pytest.mark.random_cases,
+]
 
 
 @pytest.fixture(scope="module")
@@ -115,22 +122,26 @@ def goes_on(path, turns=TURNS):
         assert agent.run_sync(durable.TASK.format(2, "new")).value == "2"
 
 
-def cases(calls, what, call):
+def faults_of(calls, what, call):
     """Make a fault for every call of a kind. Seed 0 loses all that is unsynced, others a part."""
     last = sum(calls[one] for one in calls if one != "read") if call == "any" else calls[call]
     if what not in {"torn", "powerloss"}:
         return [Fault(what, call, k) for k in range(1, last + 1)]
     seeds = range(8) if WIDE else [None]
     return [
-        Fault(what, call, k, k % 4 if seed is None else seed)
+        # Of each number its own, whichever numbers are chosen.
+        Fault(what, call, k, random.Random(k).randrange(4) if seed is None else seed)
         for k in range(1, last + 1)
         for seed in seeds
     ]
 
 
-def some(faults, at_most):
+def some(faults, at_most=USUAL):
     """Choose from all along the run."""
-    return faults[:: len(faults) // at_most + 1]
+    if WIDE:
+        return faults
+    step = -(-len(faults) // at_most)
+    return faults[SEED % step :: step]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +158,9 @@ def some(faults, at_most):
 def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durability):
     died = 0
     call = "write" if what == "torn" else "any"
-    faults = cases(whole[0], what, call)
+    faults = faults_of(whole[0], what, call)
     # What promises less is tried at fewer places: it takes the same way through the code.
-    for fault in faults if WIDE else some(faults, MANY if durability == "full" else FEWER):
+    for fault in some(faults, MANY if durability == "full" else FEWER):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         options = {"turns": TURNS, "durability": durability}
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
@@ -164,7 +175,7 @@ def test_a_process_that_dies_at_any_call(nursery, whole, tmp_path, what, durabil
 @pytest.mark.parametrize(("durability", "what"), [("memory", "kill"), ("normal", "powerloss")])
 def test_what_promises_less_is_seen_to_keep_less(nursery, whole, tmp_path, durability, what):
     """Else the test above would say nothing of what `full` keeps."""
-    for fault in reversed(cases(whole[0], what, "any")):
+    for fault in reversed(faults_of(whole[0], what, "any")):
         path = tmp_path / f"{fault.k}.sqlite"
         options = {"turns": TURNS, "durability": durability}
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
@@ -188,7 +199,7 @@ def test_a_fault_while_a_run_is_resumed(nursery, whole, tmp_path, what):
     # The log of this run is longer: the note that it was resumed stands in it.
     again = logs(tmp_path / "counted")["a"]
     call = {"torn": "write", "eio": "sync"}.get(what, "any")
-    for fault in cases(counted.calls, what, call):
+    for fault in some(faults_of(counted.calls, what, call)):
         path = left_by(dead, tmp_path / f"{fault.k}-{fault.seed}.sqlite")
         ended = nursery.run("faults.durable:unfinished", path, fault)
         assert ended.killed or ended.error or ended.returned == counted.returned, (fault, ended)
@@ -214,8 +225,8 @@ def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, 
     assert counted.returned == str(TURNS)
     (log,) = logs(tmp_path / "whole.sqlite").values()
     call = {"eio": "sync", "enospc": "write"}.get(what, "any")
-    every = cases(counted.calls, what, call)
-    for fault in some(every, 400 if WIDE else 15):
+    every = faults_of(counted.calls, what, call)
+    for fault in some(every, cases(15)):
         path = tmp_path / f"{fault.k}-{fault.seed}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, **options)
         assert ended.killed or ended.error or ended.returned == str(TURNS), (fault, ended)
@@ -230,7 +241,7 @@ def test_a_fault_while_the_log_is_put_back_into_the_database(nursery, tmp_path, 
 )
 def test_a_call_that_fails_is_a_store_error(nursery, whole, tmp_path, what, call):
     failed = 0
-    for fault in cases(whole[0], what, call):
+    for fault in some(faults_of(whole[0], what, call)):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
         assert ended.signal is None, (fault, ended)
@@ -247,7 +258,7 @@ def test_a_call_that_fails_is_a_store_error(nursery, whole, tmp_path, what, call
 
 def test_after_a_failed_sync_no_later_word_is_lost_with_the_power(nursery, whole, tmp_path):
     failed = 0
-    for fault in cases(whole[0], "eio", "sync"):
+    for fault in faults_of(whole[0], "eio", "sync"):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:until_power_is_cut", path, fault, turns=TURNS)
         assert ended.killed
@@ -259,7 +270,7 @@ def test_after_a_failed_sync_no_later_word_is_lost_with_the_power(nursery, whole
 
 @pytest.mark.parametrize("call", ["write", "sync", "read"])
 def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call):
-    for fault in cases(whole[0], "eio", call):
+    for fault in some(faults_of(whole[0], "eio", call)):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:again_after_an_error", path, fault, turns=TURNS)
         assert ended.error is None, (fault, ended)
@@ -270,7 +281,7 @@ def test_the_same_process_goes_on_after_an_error(nursery, whole, tmp_path, call)
 def test_what_is_said_after_an_error_outlives_a_power_cut(nursery, whole, tmp_path):
     """Opened again after a failed sync, a file seems to hold what the disk never got."""
     finished = 0
-    for fault in cases(whole[0], "eio", "sync"):
+    for fault in faults_of(whole[0], "eio", "sync"):
         path = tmp_path / f"{fault.k}.sqlite"
         options = {"turns": TURNS, "cut": True}
         ended = nursery.run("faults.durable:again_after_an_error", path, fault, **options)
@@ -285,7 +296,7 @@ def test_what_is_said_after_an_error_outlives_a_power_cut(nursery, whole, tmp_pa
 
 @pytest.mark.parametrize("call", ["read", "write"])
 def test_half_a_read_or_write_is_no_error(nursery, whole, tmp_path, call):
-    for fault in cases(whole[0], "short", call):
+    for fault in some(faults_of(whole[0], "short", call)):
         path = tmp_path / f"{fault.k}.sqlite"
         ended = nursery.run("faults.durable:one_run", path, fault, turns=TURNS)
         assert ended.returned == str(TURNS), (fault, ended)
@@ -304,9 +315,9 @@ def test_runs_side_by_side(nursery, tmp_path, what, driver):
     assert nursery.run("faults.durable:one_run", path, turns=TURNS, size=size).error is None
     (log,) = logs(path).values()
     call = "sync" if what == "eio" else "any"
-    every = cases(counted.calls, what, call)
+    every = faults_of(counted.calls, what, call)
     # What stands beside what changes from one try to the next, and a failed sync is quickly tried.
-    every = every * 3 if what == "eio" else some(every, 1000 if WIDE else 30)
+    every = every * 2 if what == "eio" else some(every, FEWER)
     for number, fault in enumerate(every):
         path = tmp_path / f"{number}.sqlite"
         ended = nursery.run("faults.durable:runs_side_by_side", path, fault, **options)
@@ -336,7 +347,7 @@ def test_a_process_that_dies_while_it_clears_up(nursery, tmp_path, what):
     counted = nursery.run("faults.durable:clear", left_by(before, tmp_path / "counted.sqlite"))
     assert counted.said == ["compacted", "deleted", "imported", "pruned"]
     call = "write" if what == "torn" else "any"
-    for fault in cases(counted.calls, what, call):
+    for fault in some(faults_of(counted.calls, what, call)):
         path = left_by(before, tmp_path / f"{fault.k}-{fault.seed}.sqlite")
         ended = nursery.run("faults.durable:clear", path, fault)
         assert ended.killed, (fault, ended)
