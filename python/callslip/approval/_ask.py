@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
 try:
@@ -115,13 +116,12 @@ def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
         kernel = getattr(shell, "kernel", None)
         if kernel is None or not getattr(kernel, "_allow_stdin", True):
             return _unattended(ticket, "notebook")
-        # Pages are only drawn where somebody sees them.
-        from callslip.approval._box import call_output
-
         call = view(ticket)
         # A front end wraps lines of text where it likes, and keeps each value of markup in its own
         # field.
-        bundle = {"text/html": call_output(call), "text/plain": "\n".join(call.lines(_NOTEBOOK))}
+        # Pages take long to import, and are only drawn where somebody sees them.
+        html = import_module("callslip.approval._box").call_output(call)
+        bundle = {"text/html": html, "text/plain": "\n".join(call.lines(_NOTEBOOK))}
 
         def show() -> None:
             shell.display_pub.publish(bundle)
