@@ -91,7 +91,8 @@ impl From<CoreError> for PyErr {
             CoreError::Live(LiveError::Store(StoreError::TakenOver { .. }))
             | CoreError::Store(StoreError::TakenOver { .. }) => exceptions::TakenOver::new_err(message),
             CoreError::Live(LiveError::Store(StoreError::KeyTaken { .. }))
-            | CoreError::Store(StoreError::KeyTaken { .. }) => exceptions::KeyTaken::new_err(message),
+            | CoreError::Store(StoreError::KeyTaken { .. })
+            | CoreError::Input(InputError::KeyTaken { .. }) => exceptions::KeyTaken::new_err(message),
             CoreError::Live(LiveError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }))
             | CoreError::Store(StoreError::NoLease { .. } | StoreError::Stuck { .. }) => {
                 exceptions::NoLease::new_err(message)
@@ -113,7 +114,6 @@ impl From<CoreError> for PyErr {
             | CoreError::NoFile
             | CoreError::NotShared
             | CoreError::NoContent(_) => exceptions::StoreError::new_err(message),
-            CoreError::Input(InputError::KeyTaken { .. }) => exceptions::KeyTaken::new_err(message),
             CoreError::Input(InputError::WrongArguments { each, .. }) => wrong_arguments(message, each),
             CoreError::Input(_) | CoreError::Value(_) => exceptions::UsageError::new_err(message),
             CoreError::Request(_) | CoreError::Json(_) => PyValueError::new_err(message),

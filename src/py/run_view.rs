@@ -30,8 +30,7 @@ impl PyRunView {
     /// What it has spent, and whether it has read untrusted results.
     pub(super) fn spent(&self) -> CoreResult<(Spent, bool)> {
         let run = self.lock()?;
-        let state = run.machine().state();
-        Ok((state.spent(), state.untrusted))
+        Ok((run.machine().state().spent(), run.machine().state().untrusted))
     }
 
     pub(super) fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {

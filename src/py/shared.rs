@@ -237,8 +237,9 @@ impl PySharedRuns {
         cannot_drive: Vec<String>,
         misfits: String,
     ) -> CoreResult<()> {
-        let (id, refuses) = (worker, cannot_drive);
-        let worker = Worker { id, version, agents, queues, slots, busy, taken_over, refused, refuses, misfits };
+        let id = worker;
+        let worker =
+            Worker { id, version, agents, queues, slots, busy, taken_over, refused, refuses: cannot_drive, misfits };
         Ok(py.detach(|| self.store.announce(&worker))?)
     }
 

@@ -287,8 +287,7 @@ pub struct Opened {
     /// Set for a call that is never made: its result comes from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Arc<External>>,
-    /// Whether its result will be untrusted: its tool's are, or its task or script was written by a model that had read
-    /// untrusted results.
+    /// Whether its result will be untrusted: as its tool's are, or as what its task or script was written after.
     #[serde(default, skip_serializing_if = "is_false")]
     pub untrusted: bool,
 }
@@ -437,8 +436,7 @@ pub enum Event {
         /// Who has given the result from outside, where the program has named somebody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,
-        /// Whether the result is untrusted though that was not known before: a child run or a script has read an
-        /// untrusted result.
+        /// Whether the result turned out to be untrusted: its child run or script has read such a result.
         #[serde(default, skip_serializing_if = "is_false")]
         untrusted: bool,
     },
