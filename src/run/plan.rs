@@ -275,10 +275,12 @@ impl Block<'_> {
         if tickets.is_empty() {
             // Before version 9, every text lost its first dollar of two.
             let is_call = |name: &str| {
-                self.start.version < WHOLE_VALUES
-                    || self.later.contains_key(name)
-                    || self.names.contains_key(name)
-                    || self.state.call_ids.contains_key(name)
+                let known = || {
+                    self.later.contains_key(name)
+                        || self.names.contains_key(name)
+                        || self.state.call_ids.contains_key(name)
+                };
+                self.start.version < WHOLE_VALUES || reference::can_be_referred_to(name) && known()
             };
             let arguments = Arc::new(reference::substitute(&arguments, &|_| None, &is_call));
             return Ok(Needs { arguments, pointers, tickets });

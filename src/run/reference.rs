@@ -139,7 +139,8 @@ pub(super) fn is_id_of_a_call(name: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn can_be_referred_to(name: &str) -> bool {
+/// Whether a name may be that of a reference.
+pub(super) fn can_be_referred_to(name: &str) -> bool {
     name.bytes().any(|byte| !byte.is_ascii_digit())
 }
 

@@ -345,7 +345,8 @@ impl RunState {
                 _ => None,
             }
         };
-        let is_call = |name: &str| !self.framed || self.call_ids.contains_key(name);
+        let is_call =
+            |name: &str| !self.framed || reference::can_be_referred_to(name) && self.call_ids.contains_key(name);
         Arc::new(reference::substitute(&call.arguments, &result, &is_call))
     }
 

@@ -146,7 +146,10 @@ impl Document {
                 };
                 let mut object = object.clone();
                 if let (Some(said), Some(members)) = (traits.get(&operation.name), object.as_object_mut()) {
-                    members.insert("x-callslip".to_owned(), Json::Object(said.clone()));
+                    // What the document says beside it stays.
+                    let written = members.get("x-callslip").and_then(Json::as_object).cloned().unwrap_or_default();
+                    let both = written.into_iter().chain(said.clone()).collect();
+                    members.insert("x-callslip".to_owned(), Json::Object(both));
                 }
                 kept.insert(method.to_owned(), object);
             }

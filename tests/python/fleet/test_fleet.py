@@ -352,7 +352,7 @@ async def test_a_run_that_is_driven_is_refused_elsewhere(web, database):
     async with working(database, agent):
         fleet = Fleet(web)
         run_id = await fleet.submit("clerk", "?")
-        await until(web.runs)
+        await until(lambda: any(run.protocol for run in web.runs()))
         with pytest.raises(StoreError, match="in progress in another process"):
             await agent.replace(store=web).resume(run_id)
         with pytest.raises(StoreError, match="in progress in another process"):

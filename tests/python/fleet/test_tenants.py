@@ -252,7 +252,8 @@ async def test_lanes_of_the_earlier_version_become_those_of_this_one(web, databa
             "ALTER TABLE callslip.run DROP COLUMN owner, ADD UNIQUE (submit_key); "
             "DROP INDEX IF EXISTS callslip.run_submit_key; "
             "ALTER TABLE callslip.ticket DROP COLUMN awaits_result, DROP COLUMN external, "
-            "DROP COLUMN answer_key; "
+            "DROP COLUMN answer_key, DROP COLUMN untrusted; "
+            "DROP INDEX callslip.inbox_cancel; ALTER TABLE callslip.worker DROP COLUMN misfits; "
             "DROP TABLE callslip.tenant; DROP INDEX pgmq.q_callslip_default_lane; "
             "ALTER TABLE callslip.worker DROP COLUMN refuses; UPDATE callslip.meta SET version = 2"
         )

@@ -93,7 +93,9 @@ def test_no_call_is_made_with_the_name_of_another_in_its_text(ids, parts):
     if text.startswith("$") and text[1:] in names:
         assert result.tickets[-1].result == "<<x>>"
         return
-    sent = text[1:] if text.startswith("$$") else text
+    # Only what would be a reference loses its first dollar.
+    escapes = text.startswith("$$") and text.lstrip("$") in {*names, "last"}
+    sent = text[1:] if escapes else text
     assert result.tickets[-1].result == f"<{sent}>"
     for one in names:
         for written in (f"${one} ", f"${one}.", f"${{{one}}}"):
