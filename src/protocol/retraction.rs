@@ -165,7 +165,8 @@ const CANCELS: [&str; 10] =
 /// Whether a text beside a move takes it back.
 pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
     let text = text.trim();
-    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+    let long = text.len() > LONGEST;
+    let end = long.then(|| text.char_indices().nth(LONGEST)).flatten().map_or(text.len(), |(end, _)| end);
     let text = text.get(..end).unwrap_or(text);
     if beside == Beside::Behind && asks(text) {
         return true;

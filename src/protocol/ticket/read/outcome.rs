@@ -96,6 +96,11 @@ impl TicketDecoder {
                 Violation::new(Code::WrongTag, message).at(place).hint("write <output> alone, and nothing else in it"),
             ));
         };
+        let end = self.sections.end_output.map_or(root.end, |tag| tag.start.max(root.end));
+        let is_blank = |from: usize, until: usize| raw.get(from..until).is_none_or(|text| text.trim().is_empty());
+        if is_blank(tag.end.min(root.start), root.start) && is_blank(root.end, end) {
+            return Ok(());
+        }
         let text = |from: usize, until: usize, holes: &[Span]| {
             let pieces = gaps(from, until, holes);
             pieces.iter().map(|piece| piece.of(raw)).collect::<Vec<_>>().join(" ")
@@ -104,7 +109,6 @@ impl TicketDecoder {
         holes.extend(&self.sections.thoughts);
         holes.sort_by_key(|hole| hole.start);
         let before = text(tag.end.min(root.start), root.start, &holes);
-        let end = self.sections.end_output.map_or(root.end, |tag| tag.start.max(root.end));
         let behind = text(root.end, end, &self.behind(raw, root));
         if around::has_words(&before, &behind) {
             return Err(following_text::quoted(root));
