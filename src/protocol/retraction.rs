@@ -192,9 +192,11 @@ fn disowns(sentence: &str) -> bool {
         matches!(told, ["do", "not", ..] | ["never", ..]) && denies_doing(told, Beside::Remark)
     };
     let named = |clause: &Vec<&str>| is_mark(&clause.join(" ")) || is_only_shown(clause);
+    // "After this I ask the user for confirmation" is a plan.
+    let tells = |clause: &Vec<&str>| clause.iter().any(|word| NARRATION.contains(word));
     let (Some(first), Some(last)) = (clauses.first(), clauses.last()) else { return false };
-    let narrates = clauses.len() > 1 && last.iter().any(|word| NARRATION.contains(word));
-    !narrates && (order(last) || named(first) || clauses.len() == 1 && is_conditional(first))
+    let narrates = clauses.len() > 1 && tells(last);
+    !narrates && (order(last) || named(first) || clauses.len() == 1 && is_conditional(first) && !tells(first))
 }
 
 /// Words without one of which no sentence takes a move back; `t` is what is left of "don't".

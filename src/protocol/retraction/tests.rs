@@ -194,6 +194,8 @@ fn moves_that_disown_themselves() {
         "Never mind the format, I search.",
         "Get the draft",
         "I wait for the approval of the invoice",
+        "After this I ask the user for confirmation of the rest.",
+        "After reading the file I approve the request.",
     ] {
         assert!(!retracts(text, Beside::Inside), "{text}");
     }
