@@ -2,7 +2,7 @@
 
 mod leading;
 
-use crate::reply::doubt::{ByLetter, PHRASES, is_deciding, is_mark, marks};
+use crate::reply::doubt::{ByLetter, PHRASES, is_deciding, is_mark, marks, words_of};
 use leading::{HANDLING, LATER, SAID, TEXTS, WAITING, leads_elsewhere};
 use std::sync::LazyLock;
 
@@ -155,7 +155,7 @@ const CANCELLED: [&str; 13] = [
 ];
 /// The same in one word, behind a move.
 const ENDS: [&str; 8] = ["abort", "cancel", "halt", "no", "skip", "stop", "undo", "wait"];
-/// What somebody has done with a move that is none any more, if it was `by` them.
+/// What somebody has done with a move that doesn't count any more, if it was `by` them.
 const REFUSED: [&str; 9] =
     ["blocked", "cancelled", "canceled", "declined", "denied", "refused", "rejected", "vetoed", "withdrawn"];
 /// The same, before a word for the move.
@@ -214,7 +214,7 @@ const SIGNAL: usize = 16;
 
 /// Whether a text may take a move back: most texts have no word that could, and are not looked at any further.
 fn may_take_back(text: &str) -> bool {
-    for word in words(text) {
+    for word in words_of(text) {
         let mut small = [0; SIGNAL];
         let Some(small) = small.get_mut(..word.len()) else { continue };
         small.copy_from_slice(word.as_bytes());
@@ -226,17 +226,12 @@ fn may_take_back(text: &str) -> bool {
     false
 }
 
-/// The words of a text.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
-}
-
 /// The words of the parts of a sentence, of which there is one at least.
 fn clauses(small: &str) -> impl Iterator<Item = Vec<&str>> {
     small
         .split([',', ';', '—', '–', ':', '，', '：', '、'])
         .flat_map(|clause| clause.split(" - "))
-        .map(|clause| words(clause).collect::<Vec<_>>())
+        .map(|clause| words_of(clause).collect::<Vec<_>>())
         .filter(|words| !words.is_empty())
 }
 
@@ -288,7 +283,7 @@ fn asks_whether(sentence: &str) -> bool {
         return false;
     }
     let small = sentence.to_lowercase();
-    let words: Vec<&str> = words(&small).collect();
+    let words: Vec<&str> = words_of(&small).collect();
     let pairs = || words.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
     let allowed = pairs().any(|pair| matches!(pair, ["should" | "shall" | "may" | "can" | "could", "i" | "we"]));
     let agreed =

@@ -245,6 +245,11 @@ fn letter(word: &str) -> Option<usize> {
     word.bytes().next()?.checked_sub(b'a').map(usize::from)
 }
 
+/// The words of a text.
+pub(crate) fn words_of(text: &str) -> impl Iterator<Item = &str> + Clone {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
 /// Whether a word in small letters makes what it stands beside depend on something, or says that it isn't meant.
 pub(crate) fn is_deciding(word: &str) -> bool {
     is(word, COMMENT) || STEMS.iter().any(|stem| word.starts_with(stem))

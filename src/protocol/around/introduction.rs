@@ -5,7 +5,7 @@ use super::keys::without_fence_start;
 use super::neighbours::leads_elsewhere;
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::surrounding_text::{fence_before, without_tokens};
-use crate::reply::doubt::is_deciding;
+use crate::reply::doubt::{is_deciding, words_of};
 use crate::reply::{RepairCode, Span};
 
 /// Brackets around a move that are taken for its own: between one of them and words in front of it, nobody can tell.
@@ -28,7 +28,7 @@ pub(crate) fn has_words(before: &str, behind: &str) -> bool {
         return true;
     }
     let small = self::said(behind).to_lowercase();
-    let words = || small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = || words_of(&small);
     words().nth(REMARK).is_none() && words().any(|word| is_deciding(word) || matches!(word, "never" | "no" | "stop"))
 }
 

@@ -5,7 +5,7 @@ use super::code::{DENIALS, goes_on, is_branch, is_value};
 use super::enclosure::strip_marks;
 use super::pairs;
 use crate::protocol::retraction::{Beside, retracts, without_label};
-use crate::reply::doubt::{is_deciding, is_mark, is_shown_or_not_meant};
+use crate::reply::doubt::{is_deciding, is_mark, is_shown_or_not_meant, words_of};
 
 /// Words of a mark, at most.
 const WORDS: usize = 4;
@@ -27,11 +27,10 @@ fn says(line: &str, beside: Beside) -> bool {
     if line.contains('<') { retracts(&strip_marks(line), beside) } else { retracts(line, beside) }
 }
 
-/// What one of several moves is called that somebody may choose: `Option A:`, `## Alternative 2`.
+/// The name of one of several moves to choose from: `Option A:`, `## Alternative 2`.
 fn is_alternative(line: &str) -> bool {
     let small = line.to_lowercase();
-    let words: Vec<&str> =
-        small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).take(3).collect();
+    let words: Vec<&str> = words_of(&small).take(3).collect();
     let named = |word: &str| word.chars().count() == 1 || word.chars().all(|c| c.is_ascii_digit());
     let option = |word: &str| matches!(word, "alternative" | "candidate" | "choice" | "option" | "variant");
     match words.as_slice() {
@@ -73,17 +72,17 @@ fn is_begun(line: &str) -> bool {
 /// Whether a text is nothing but a mark that takes back what it stands beside: `[DRY RUN]`, `(draft)`, `# not yet`, `❌`.
 pub(super) fn denies(text: &str) -> bool {
     if text.len() <= 80 && text.contains('<') {
-        return denies(&strip_marks(text).replace('<', ""));
+        return denies(&strip_marks(text));
     }
     let line = text.trim();
-    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = || words_of(line);
     // The word that begins a remark is one more than a mark has.
     let most = WORDS + usize::from(line.starts_with("REM "));
     if line.len() > 80 || line.is_empty() || words().nth(most).is_some() {
         return false;
     }
     let small = line.to_lowercase();
-    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words_of(&small).collect();
     let signed = DENIALS.iter().any(|sign| line.contains(sign));
     let (words, remark) = match words.split_first() {
         Some((&"rem", rest)) if line.starts_with("REM ") => (rest, true),

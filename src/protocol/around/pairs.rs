@@ -2,7 +2,7 @@
 //! and ends.
 
 use super::openings::is_open;
-use crate::reply::doubt;
+use crate::reply::doubt::{self, words_of};
 use crate::reply::envelope::names_reasoning;
 use std::collections::HashSet;
 
@@ -97,7 +97,7 @@ fn in_lines(left: &str, right: &str) -> bool {
 
 /// The words of a short line without the first or last one, if that is one of `marks`.
 fn without_one_of(line: &str, marks: &[&str]) -> Option<Vec<String>> {
-    let words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words_of(line);
     let mut words: Vec<String> = words.take(WORDS + 1).map(str::to_lowercase).collect();
     if words.len() > WORDS {
         return None;

@@ -1,6 +1,6 @@
 //! Whose turn a move stands in: a model that continues the conversation writes turns of others as well.
 
-use crate::reply::doubt::is_text_of_others;
+use crate::reply::doubt::{is_text_of_others, words_of};
 use crate::reply::envelope::begins_reasoning;
 use crate::reply::tag::special_token;
 
@@ -95,7 +95,7 @@ const BESIDE_ROLES: [&str; 13] = [
 
 /// The role in a control token of several words: `<|USER_TOKEN|>`, `[TOOL_RESULTS]`.
 fn role_in(token: &str) -> Option<bool> {
-    let words: Vec<&str> = token.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words_of(token).collect();
     let named = |word: &&&str| OTHERS.contains(&word.to_lowercase().as_str());
     let rest = |word: &&str| BESIDE_ROLES.contains(&word.to_lowercase().as_str());
     let other = words.iter().filter(named).count() == 1 && words.iter().all(|word| named(&word) || rest(word));
@@ -190,7 +190,7 @@ fn of_a_text(rest: &str) -> Option<bool> {
     let sign = line.chars().next().filter(|c| matches!(c, '=' | '-' | '*' | '#' | '_' | '~' | '+'))?;
     let name = line.trim_start_matches(sign);
     let framed = line.len() - name.len() > 2 && name.trim_end_matches(sign).len() + 2 < name.len();
-    let mut words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words = words_of(name);
     let short = framed && words.clone().nth(WORDS_OF_RULE).is_none();
     let ends = words.clone().any(|word| word.eq_ignore_ascii_case("end"));
     (short && words.any(is_text_of_others)).then_some(!ends)
@@ -221,7 +221,7 @@ fn labelled(rest: &str) -> Option<bool> {
 
 /// The role that ends a label of a few names: `GPT4 Correct User`, `[Round 0] USER`.
 fn named_speaker(label: &str) -> Option<bool> {
-    let words: Vec<&str> = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words_of(label).collect();
     let named = |word: &&str| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
     let last = words.last().filter(|_| (2..=4).contains(&words.len()) && words.iter().all(named))?;
     let small = last.to_lowercase();

@@ -1,7 +1,7 @@
 //! Which comments inside a move are plain remarks: words about a value that can't be another value, a part of the move or
 //! a doubt about it.
 
-use crate::reply::doubt::is_deciding;
+use crate::reply::doubt::{is_deciding, words_of};
 
 /// Words before a colon that begin a remark.
 const LABELS: [&str; 10] = ["comment", "default", "format", "nb", "note", "remark", "see", "source", "type", "unit"];
@@ -22,7 +22,7 @@ pub(super) fn is_plain(comment: &str) -> bool {
     }
     let said = text.split_whitespace().filter(|part| !is_link(part)).collect::<Vec<_>>().join(" ");
     let small = said.to_lowercase();
-    let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words_of(&small).collect();
     let negated = ["n't", "n’t"].iter().any(|end| small.contains(end));
     if negated || words.iter().any(|word| is_deciding(word)) {
         return false;

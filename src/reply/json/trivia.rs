@@ -4,6 +4,7 @@
 use super::frame::Frame;
 use super::remark::{closes_brackets, is_plain};
 use super::{BoxedViolation, Flow, JsonReader, LastKind, State, Token};
+use crate::reply::doubt::words_of;
 use crate::reply::tag::{Match, control_token};
 use crate::reply::{Code, RepairCode, Span};
 
@@ -153,7 +154,7 @@ impl JsonReader {
         }
         let in_array = self.stack.last().is_some_and(Frame::is_array);
         let small = body.to_lowercase();
-        let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = words_of(&small).collect();
         if says_left_out(body, &words) || in_array && behind && (small.contains('等') || says_more(&words)) {
             return Err(self.elided(span));
         }
