@@ -167,6 +167,16 @@ def database(postgres):
     postgres.drop_database(url)
 
 
+@pytest.fixture(params=["memory", "file", "database"])
+def any_store(request, tmp_path):
+    """A new store of each kind."""
+    place = {"memory": None, "file": tmp_path / "runs.sqlite"}.get(request.param)
+    if request.param == "database":
+        place = request.getfixturevalue("database")
+    with TicketStore(place) as store:
+        yield store
+
+
 @pytest.fixture(scope="module")
 def browser():
     """The system's Chromium, without a window."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from callslip import Agent, TicketStore, UsageError, tool
+from callslip import Agent, UsageError, tool
 from callslip.events import Compacted
 from fleets.here import until
 from scripted import act, finish, turn_of
@@ -26,13 +26,9 @@ def clerk(store):
     return Agent(model, store=store, name="clerk", tools=[look])
 
 
-@pytest.fixture(params=["memory", "file", "database"])
-def kept(request, tmp_path):
-    place = {"memory": None, "file": tmp_path / "runs.sqlite"}.get(request.param)
-    if request.param == "database":
-        place = request.getfixturevalue("database")
-    with TicketStore(place) as store:
-        yield store
+@pytest.fixture
+def kept(any_store):
+    return any_store
 
 
 async def items(watch):

@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-from pathlib import Path
 
 import pytest
 
-from callslip import Agent, TicketStore, tool
+from callslip import Agent, tool
 from callslip.cli import main
 from callslip.errors import KeyTaken, ModelError, UsageError
 from callslip.fleet import Fleet
@@ -128,15 +127,6 @@ async def test_a_cancelled_run_stays_cancelled_when_it_is_submitted_again(here, 
     assert await fleet.submit("clerk", "Pay 7.", key="k") == run_id
     assert here.run(run_id).stop_reason == "cancelled"
     assert here.query("SELECT msg FROM callslip.run")[0]["msg"] is None
-
-
-@pytest.fixture(params=["memory", "file", "database"])
-def any_store(request, tmp_path):
-    place = {"memory": None, "file": Path(tmp_path) / "runs.sqlite"}.get(request.param)
-    if request.param == "database":
-        place = request.getfixturevalue("database")
-    with TicketStore(place) as store:
-        yield store
 
 
 @tool(needs_approval=True)

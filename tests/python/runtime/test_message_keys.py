@@ -16,13 +16,9 @@ from random_cases import seeds
 from scripted import finish
 
 
-@pytest.fixture(params=["memory", "file", "database"])
-def store(request, tmp_path):
-    place = {"memory": None, "file": tmp_path / "runs.sqlite"}.get(request.param)
-    if request.param == "database":
-        place = request.getfixturevalue("database")
-    with TicketStore(place) as store:
-        yield store
+@pytest.fixture
+def store(any_store):
+    return any_store
 
 
 def clerk(store, model=lambda _: finish("done")):

@@ -165,13 +165,9 @@ def test_a_run_that_a_tool_submits_has_the_owner_of_the_run_that_calls(database)
         assert sorted(row["owner"] for row in rows) == ["acme", "ann", "ann", "bob"]
 
 
-@pytest.fixture(params=["memory", "file", "database"])
-def store(request, tmp_path):
-    place = {"memory": None, "file": tmp_path / "runs.sqlite"}.get(request.param)
-    if request.param == "database":
-        place = request.getfixturevalue("database")
-    with TicketStore(place) as store:
-        yield store
+@pytest.fixture
+def store(any_store):
+    return any_store
 
 
 def is_of_ann(store, run):
