@@ -25,6 +25,8 @@ const LONGEST: usize = 400;
 const LABEL: usize = 2;
 /// Words of a sentence that says no more than that something needs a consent, at most.
 const SHORT: usize = 10;
+/// Words of a condition that is a sentence of its own, at most.
+const SHORTEST: usize = 3;
 /// Words between one that needs something and what it needs.
 const NEAR: usize = 4;
 
@@ -121,6 +123,11 @@ const EXAMPLES: [&str; 13] = [
     "sample",
     "simulation",
 ];
+/// Words that may stand behind it; others name what is meant to be one.
+const AFTER_EXAMPLE: [&str; 24] = [
+    "action", "and", "as", "because", "but", "call", "calls", "command", "for", "here", "move", "not", "now", "of",
+    "only", "or", "purpose", "purposes", "request", "run", "so", "to", "which", "yet",
+];
 /// Words that begin a condition.
 const CONDITIONS: [&str; 12] = [
     "after", "assuming", "awaiting", "if", "once", "only", "pending", "provided", "unless", "until", "when", "whenever",
@@ -166,8 +173,13 @@ const CANCELS: [&str; 10] =
 pub(crate) fn retracts(text: &str, beside: Beside) -> bool {
     let text = text.trim();
     let long = text.len() > LONGEST;
-    let end = long.then(|| text.char_indices().nth(LONGEST)).flatten().map_or(text.len(), |(end, _)| end);
-    let text = text.get(..end).unwrap_or(text);
+    let text = if long && beside == Beside::Inside {
+        let start = text.char_indices().nth_back(LONGEST).map_or(0, |(start, _)| start);
+        text.get(start..).unwrap_or(text)
+    } else {
+        let end = long.then(|| text.char_indices().nth(LONGEST)).flatten().map_or(text.len(), |(end, _)| end);
+        text.get(..end).unwrap_or(text)
+    };
     if beside == Beside::Behind && asks(text) {
         return true;
     }
@@ -189,14 +201,22 @@ fn disowns(sentence: &str) -> bool {
     let clauses: Vec<Vec<&str>> = clauses(&small).collect();
     let order = |clause: &Vec<&str>| {
         let told = clause.strip_prefix(&["please"]).unwrap_or(clause);
-        matches!(told, ["do", "not", ..] | ["never", ..]) && denies_doing(told, Beside::Remark)
+        let ordered = matches!(told, ["do", "not", ..] | ["never" | "not", ..]);
+        // "I will not send it" may be about another move, "this call" is about this one.
+        let resolved = matches!(told, ["i" | "we", "will" | "shall" | "can", "not", _, "this" | "the", ..]);
+        (ordered || resolved) && denies_doing(told, Beside::Remark)
+    };
+    let waits = |clause: &Vec<&str>| {
+        clause.first().is_some_and(|word| NEEDING.contains(word) || is_pronoun(word)) && needs_consent(clause)
+            || clause.len() <= NEAR && asks_for_consent(clause)
     };
     let named = |clause: &Vec<&str>| is_mark(&clause.join(" ")) || is_only_shown(clause);
     // "After this I ask the user for confirmation" is a plan.
     let tells = |clause: &Vec<&str>| clause.iter().any(|word| NARRATION.contains(word));
     let (Some(first), Some(last)) = (clauses.first(), clauses.last()) else { return false };
     let narrates = clauses.len() > 1 && tells(last);
-    !narrates && (order(last) || named(first) || clauses.len() == 1 && is_conditional(first) && !tells(first))
+    let alone = || clauses.len() == 1 && !tells(first) && (is_conditional(first) || waits(first));
+    !narrates && (order(last) || named(first) || alone())
 }
 
 /// Words without one of which no sentence takes a move back; `t` is what is left of "don't".
@@ -312,7 +332,9 @@ fn takes_back(sentence: &str, beside: Beside) -> bool {
     let narrates = clauses.len() > 1 && last.iter().any(|word| NARRATION.contains(word)) && !denied(last);
     if is_conditional(first) {
         let leads = !sentence.ends_with(['.', '!', '?', '…', '。']);
-        return if beside == Beside::Before { leads } else { !narrates };
+        // "Pending approval." leads to nothing, but for what stands below it.
+        let short = clauses.len() == 1 && words.len() <= SHORTEST;
+        return if beside == Beside::Before { leads || short } else { !narrates };
     }
     let said = words.join(" ");
     // A remark may be the title of anything.
@@ -378,6 +400,10 @@ fn denies_doing(words: &[&str], beside: Beside) -> bool {
         let passed = rest.iter().take_while(|word| FILLERS.contains(word)).count();
         let (passed, rest) = rest.split_at(passed);
         let Some((doing, object)) = rest.split_first() else { return false };
+        // Made once, then: "do not run it twice".
+        if matches!(object, [.., "again" | "more" | "often" | "repeatedly" | "twice"]) {
+            return false;
+        }
         // "The user did not authorise this."
         if beside != Beside::Before && is_consent(doing) && points_to_it(object) && !object.is_empty() {
             return true;
@@ -412,6 +438,10 @@ fn points_to_it(object: &[&str]) -> bool {
 fn is_only_shown(words: &[&str]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         if !EXAMPLES.contains(word) || *word == "dry" && words.get(at + 1) != Some(&"run") {
+            return false;
+        }
+        // "Only a demo account is used" is about the account.
+        if words.get(at + 1).is_some_and(|next| !AFTER_EXAMPLE.contains(next)) {
             return false;
         }
         let told = words.get(..at).unwrap_or_default();

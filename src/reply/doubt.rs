@@ -74,7 +74,10 @@ const TABLE: &[(u8, &[&str])] = &[
             "withdrawn",
         ],
     ),
-    (ALONE, &["avoid", "bad", "counterexample", "dryrun", "format", "pseudocode", "syntax", "template"]),
+    (
+        ALONE,
+        &["avoid", "bad", "counterexample", "dryrun", "format", "noexec", "norun", "pseudocode", "syntax", "template"],
+    ),
     (
         SHOWN,
         &[

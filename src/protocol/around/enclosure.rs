@@ -28,6 +28,8 @@ const WRAPPERS: [&str; 14] = [
     "function_call",
     "call",
 ];
+/// Names of HTML elements whose text is struck out, quoted, or kept as it is.
+const SHOWING: [&str; 7] = ["blockquote", "del", "noscript", "pre", "samp", "strike", "template"];
 /// The longest name of a mark.
 const LONGEST_MARK: usize = 60;
 
@@ -51,7 +53,11 @@ pub(crate) fn find(raw: &str, places: &[Span], before: &[Span], after: &[Span]) 
         }
     }
     let is_enclosed = if closes {
-        in_brackets(&left, &right) || in_marks(&left, &right) || pairs::enclose(&left, &right) || pairs::answers(&right)
+        in_brackets(&left, &right)
+            || in_marks(&left, &right)
+            || pairs::enclose(&left, &right)
+            || pairs::answers(&right)
+            || turns::ends_text_of_others(&right)
     } else {
         shows(&marks(&left)) || openings::is_open(&left)
     };
@@ -166,6 +172,14 @@ struct Mark<'a> {
     bare: bool,
 }
 
+impl Mark<'_> {
+    /// Whether the text behind it is only shown.
+    fn shows(&self) -> bool {
+        let element = || SHOWING.iter().any(|name| self.name.eq_ignore_ascii_case(name));
+        self.name.split(|c: char| !c.is_alphanumeric()).any(is_shown) || element()
+    }
+}
+
 /// The marks of a text that are no control tokens.
 fn marks(text: &str) -> Vec<Mark<'_>> {
     let mut found = Vec::new();
@@ -209,7 +223,7 @@ fn in_marks(left: &str, right: &str) -> bool {
     if behind.is_empty() {
         return false;
     }
-    if ends_unopened_reasoning(&before, &behind) {
+    if ends_unopened_reasoning(&before, &behind) || shown_until(&behind) {
         return true;
     }
     // In square brackets, a lower-case word is a mark where it is closed.
@@ -248,8 +262,12 @@ fn ends_unopened_reasoning(before: &[Mark<'_>], behind: &[Mark<'_>]) -> bool {
 
 /// Whether a tag is open that shows something.
 fn shows(marks: &[Mark<'_>]) -> bool {
-    let is_one = |mark: &&Mark<'_>| mark.name.split(|c: char| !c.is_alphanumeric()).any(is_shown);
-    marks.iter().rfind(is_one).is_some_and(|mark| !mark.closes)
+    marks.iter().rfind(|mark| mark.shows()).is_some_and(|mark| !mark.closes)
+}
+
+/// Whether a tag is closed behind the move that shows something, and that opens nowhere behind it.
+fn shown_until(behind: &[Mark<'_>]) -> bool {
+    behind.iter().find(|mark| mark.shows()).is_some_and(|mark| mark.closes)
 }
 
 /// Names of control tokens that chat templates put around every reply.
@@ -376,6 +394,11 @@ mod tests {
             "Thought: If approved: <M>",
             "<M>\n<thoughts>do not run</thoughts>",
             "<M>\n<answer>No</answer>",
+            "<del>\n<M>",
+            "<M>\n</example>",
+            "<M>\n--- END EMAIL ---",
+            "```json exec=false\n<M>\n```",
+            "```{r eval=FALSE}\n<M>\n```",
         ] {
             assert!(shown(text), "{text}");
         }
@@ -397,6 +420,9 @@ mod tests {
             "<|x|>assistant<M><|y|> a",
             "## Call\n<M>",
             "<example>a</example>\n<M>",
+            "<M>\n<example>a</example>",
+            "<M>\n--- email ---\nhi\n--- end of email ---",
+            "```json copy=false\n<M>\n```",
         ] {
             assert!(!shown(text), "{text}");
         }

@@ -12,7 +12,8 @@ const WORDS: usize = 4;
 /// Whether the line before a move, or the text directly behind it, takes it back.
 pub(super) fn take_back(left: &str, right: &str) -> bool {
     line_above(left).is_some_and(|line| pairs::announces(line) || is_begun(line) || leads_elsewhere(line))
-        || line_behind(right).is_some_and(|line| denies(line) || goes_on(line) || says(line, Beside::Behind))
+        || line_behind(right)
+            .is_some_and(|line| denies(line) || goes_on(line) || is_alternative(line) || says(line, Beside::Behind))
 }
 
 /// Whether what is said before a move, on its line or the one above, takes it back.
@@ -32,10 +33,21 @@ fn is_alternative(line: &str) -> bool {
     let small = line.to_lowercase();
     let words: Vec<&str> = words_of(&small).take(3).collect();
     let named = |word: &str| word.chars().count() == 1 || word.chars().all(|c| c.is_ascii_digit());
-    let option = |word: &str| matches!(word, "alternative" | "candidate" | "choice" | "option" | "variant");
+    let option =
+        |word: &str| matches!(word, "alternative" | "approach" | "candidate" | "choice" | "option" | "variant");
+    // Behind its name more may be said of it: "Option 1 - pay now:", but not "Option 1 is the best:".
     match words.as_slice() {
         [word] => option(word) && !line.ends_with(char::is_alphanumeric),
         [word, name] => option(word) && named(name),
+        [word, name, _] => {
+            option(word)
+                && named(name)
+                && small.split_once(word).is_some_and(|(_, rest)| {
+                    rest.trim_start()
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.trim_start().starts_with(['-', '–', '—', ':', '(', '.', ')']))
+                })
+        }
         _ => false,
     }
 }
@@ -138,6 +150,10 @@ mod tests {
             ("[paused]\n", ""),
             ("On approval:\n", ""),
             ("Option A:\n", "\n\nOption B: ask the user."),
+            ("Option 1 - pay now:\n", ""),
+            ("Approach B (slower):\n", ""),
+            ("", "\nOption B: ask. I choose B."),
+            ("Pending approval.\n", ""),
             ("**Fake call:**\n", ""),
             ("", "\n# cancel"),
             ("1. ", "\n2. Ask the user first"),
@@ -174,6 +190,7 @@ mod tests {
             ("**Sample query:**\n", ""),
             ("Options:\n", ""),
             ("## Option prices\n", ""),
+            ("Option 1 is the best one:\n", ""),
             ("Cancel the order:\n", ""),
             ("The next draft of the letter:\n", ""),
             ("", "\n---\nNext I look at the options."),

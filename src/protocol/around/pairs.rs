@@ -44,7 +44,18 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
         || in_lines(left, right)
         || in_document(left, right)
         || in_section(left, right)
+        || is_closing(right)
         || is_open(left)
+}
+
+/// The first sign behind a move that stood in a comment, a text or a branch.
+const CLOSINGS: [&str; 9] = ["\"\"\"", "#endif", "#endregion", "#>", "'''", "*/", "-->", "|#", "~~"];
+
+/// Whether the first sign behind the move ends a text.
+fn is_closing(right: &str) -> bool {
+    let text = right.trim_start();
+    // Three tildes are a fence.
+    CLOSINGS.iter().any(|closing| text.starts_with(closing)) && !text.starts_with("~~~")
 }
 
 /// A section whose title says that it rehearses, with another section behind the move.
@@ -119,7 +130,7 @@ fn in_document(left: &str, right: &str) -> bool {
     let rest = left.get(at + 2..).unwrap_or("").trim_start_matches(['-', '~', ' ', '\'', '"', '\\']);
     let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     let word = rest.get(..length).unwrap_or("");
-    !word.is_empty() && right.lines().any(|line| line.trim() == word)
+    !word.is_empty() && right.lines().any(|line| line.trim().trim_end_matches('>') == word)
 }
 
 /// Whether a line says that what follows shows something: `::: example`, `!!! example`, `> [!EXAMPLE]`,
@@ -139,7 +150,21 @@ pub(super) fn announces(line: &str) -> bool {
 
 /// Whether the words behind the marks of a fence say that its text is shown.
 pub(super) fn is_shown(words: &str) -> bool {
-    words.split(|c: char| !c.is_alphanumeric()).any(doubt::is_shown_or_not_meant)
+    words_of(words).any(doubt::is_shown_or_not_meant) || is_switched_off(words)
+}
+
+/// Settings of a fence by which its code is run.
+const RUNNING: [&str; 7] = ["active", "enabled", "eval", "evaluate", "exec", "execute", "run"];
+
+/// Whether a setting behind the marks of a fence says that its code isn't run: `exec=false`, `{eval=FALSE}`, `no-run`.
+fn is_switched_off(words: &str) -> bool {
+    let small = words.to_lowercase();
+    let words: Vec<&str> = words_of(&small).collect();
+    words.windows(2).any(|pair| {
+        let [first, second] = pair else { return false };
+        RUNNING.contains(first) && matches!(*second, "0" | "false" | "never" | "no" | "off")
+            || *first == "no" && RUNNING.contains(second)
+    })
 }
 
 /// Whether the line before this place opens a fence that shows something.
@@ -181,6 +206,10 @@ mod tests {
             ("cat <<'EOF' > call.json\n", "\nEOF"),
             ("```diff\n-", "\n```"),
             ("#region x\n", "\n#endregion x"),
+            ("<<<EMAIL\n", "\nEMAIL>>>"),
+            ("", "\n*/"),
+            ("", "\n-->\nSo"),
+            ("", "\n#endif"),
             ("#if 0\n", "\n#endif"),
             ("<?php if ($ok): ?>\n", "\n<?php endif; ?>"),
             ("{{#if ok}}\n", "\n{{/if}}"),

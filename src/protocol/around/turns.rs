@@ -171,7 +171,13 @@ fn last_word_only(line: &str) -> bool {
 }
 
 /// Labels of the lines that a letter begins with.
-const LETTER: [&str; 7] = ["cc", "date", "from", "reply-to", "sent", "subject", "to"];
+const LETTER: [&str; 15] = [
+    "an", "asunto", "betreff", "cc", "date", "datum", "de", "from", "gesendet", "objet", "reply-to", "sent", "subject",
+    "to", "von",
+];
+/// Those that name who sent it, and what it is about.
+const SENDER: [&str; 3] = ["de", "from", "von"];
+const SUBJECT: [&str; 4] = ["asunto", "betreff", "objet", "subject"];
 
 /// Whether a text of others begins or ends at a line: the head of a letter that somebody has sent, a rule with its name in
 /// it (`=== email ===`, `--- end of email ---`).
@@ -183,8 +189,8 @@ fn of_a_text(rest: &str) -> Option<bool> {
     });
     if let Some(first) = labels.next() {
         let all: Vec<String> = std::iter::once(first).chain(labels).collect();
-        let has = |wanted: &str| all.iter().any(|label| label == wanted);
-        return (has("from") && has("subject")).then_some(true);
+        let has = |wanted: &[&str]| all.iter().any(|label| wanted.contains(&label.as_str()));
+        return (has(&SENDER) && has(&SUBJECT)).then_some(true);
     }
     let line = rest.lines().next().unwrap_or("").trim();
     let sign = line.chars().next().filter(|c| matches!(c, '=' | '-' | '*' | '#' | '_' | '~' | '+'))?;
@@ -192,12 +198,22 @@ fn of_a_text(rest: &str) -> Option<bool> {
     let framed = line.len() - name.len() > 2 && name.trim_end_matches(sign).len() + 2 < name.len();
     let mut words = words_of(name);
     let short = framed && words.clone().nth(WORDS_OF_RULE).is_none();
+    if let (true, Some(word), None) = (short, words.clone().next(), words.clone().nth(1))
+        && let Some(other) = role(word)
+    {
+        return Some(other);
+    }
     let ends = words.clone().any(|word| word.eq_ignore_ascii_case("end"));
     (short && words.any(is_text_of_others)).then_some(!ends)
 }
 
 /// Words in a rule, at most.
 const WORDS_OF_RULE: usize = 4;
+
+/// Whether a text of others ends behind the move, and begins nowhere behind it: `--- end of email ---`.
+pub(super) fn ends_text_of_others(right: &str) -> bool {
+    right.lines().find_map(of_a_text) == Some(false)
+}
 
 fn without_marks(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || MARKS_OF_LINES.contains(&c))
@@ -274,6 +290,8 @@ mod tests {
             "**From:** Mallory\n**To:** me\n**Subject:** hi\n\nDo this:\n",
             "=== email ===\n",
             "--- Document 1 ---\n",
+            "--- user ---\n",
+            "Von: Mallory\nBetreff: hallo\n\n",
         ] {
             assert!(is_of_another(text), "{text}");
         }

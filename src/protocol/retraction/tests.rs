@@ -177,6 +177,11 @@ fn moves_that_disown_themselves() {
         "I look. Never run this!",
         "mock call",
         "draft",
+        "Not to be executed.",
+        "Waiting for approval.",
+        "This needs the user's approval.",
+        "I will not make this call.",
+        "Please confirm.",
     ] {
         assert!(retracts(text, Beside::Inside), "{text}");
     }
@@ -196,6 +201,10 @@ fn moves_that_disown_themselves() {
         "I wait for the approval of the invoice",
         "After this I ask the user for confirmation of the rest.",
         "After reading the file I approve the request.",
+        "I should not send it yet.",
+        "Don't run it twice.",
+        "Only a demo account is used.",
+        "I will not use the old address.",
     ] {
         assert!(!retracts(text, Beside::Inside), "{text}");
     }

@@ -239,7 +239,7 @@ impl TicketDecoder {
                     Err(violations::several(second, found.record.span, decision::OUTPUT))
                 }
                 Some(second) => Err(violations::several(found.record.span, second, decision::OUTPUT)),
-                None => decision::read(found, &self.options, self.returns.as_ref()),
+                None => self.sections.meant(text, decision::read(found, &self.options, self.returns.as_ref())),
             });
             if let Some(decision) = self.decision.as_ref().filter(|_| !self.options.whole) {
                 let route = found.record.fields.get("route").and_then(|field| field.value.as_str());

@@ -289,12 +289,16 @@ fn is_placeholder(value: &str, name: &str) -> bool {
 /// Whether a value of a path stands for one that is not there: `...`, `YOUR_ID`, `undefined`, `<user>`, `"5"`.
 fn stands_for_a_value(value: &str) -> bool {
     let value = value.trim();
-    let empty = ["", "nan", "nil", "none", "null", "undefined", "xxx"];
+    let empty = ["", "nan", "nil", "none", "null", "tba", "tbd", "todo", "undefined"];
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let quoted = |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
     let framed = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
     let named = value.strip_prefix("YOUR").is_some_and(|rest| rest.starts_with(['_', '-']));
     empty.iter().any(|word| value.eq_ignore_ascii_case(word))
         || value.chars().all(|c| matches!(c, '.' | '…'))
+        || value.len() > 2 && value.bytes().all(|byte| byte.eq_ignore_ascii_case(&b'x'))
+        || value.split_once(" or ").is_some_and(|(one, other)| number(one) && number(other))
+        || value.strip_prefix('$').is_some_and(|name| name.starts_with(|c: char| c.is_alphabetic() || c == '{'))
         || named
         || ['"', '\'', '`'].into_iter().any(quoted)
         || [('<', '>'), ('[', ']'), ('{', '}')].into_iter().any(|(open, close)| framed(open, close))

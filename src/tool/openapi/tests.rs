@@ -119,8 +119,24 @@ fn routes_that_leave_a_value_or_the_method_open_name_none() {
         }
     });
     let set = ToolSet::from_openapi(&document.to_string()).unwrap();
-    for value in ["...", "…", "YOUR_ID", "undefined", "null", "None", "\"5\"", "'5'", "<user>", "[id]", "%22%22", "xxx"]
-    {
+    for value in [
+        "...",
+        "…",
+        "YOUR_ID",
+        "undefined",
+        "null",
+        "None",
+        "\"5\"",
+        "'5'",
+        "<user>",
+        "[id]",
+        "%22%22",
+        "xxx",
+        "XXXX",
+        "TBD",
+        "5 or 6",
+        "$id",
+    ] {
         assert!(set.resolve_route(&format!("DELETE /users/{value}")).is_err(), "{value}");
     }
     for route in ["/users/all", "/users/5", "DELETE /users/", "/users/"] {

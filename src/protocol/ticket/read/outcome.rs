@@ -1,16 +1,38 @@
 //! What a whole ticket reply comes to: its decision with everything that was repaired, or the violation.
 
 use super::decision::{self, Decision};
-use super::{ENDS, OpenSection, TicketDecoder};
-use crate::protocol::around::{self, Around};
+use super::{ENDS, OpenSection, Sections, TicketDecoder};
+use crate::protocol::around::{self, Around, strip_marks};
+use crate::protocol::find_payload::FoundPayload;
 use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
+use crate::protocol::retraction::{Beside, retracts};
 use crate::protocol::surrounding_text::{certain, leading, trailing};
-use crate::protocol::{Code, FinishReason, Violation, violations};
+use crate::protocol::{Code, FinishReason, Move, Violation, violations};
 use crate::reply::{BoxedViolation, RepairCode, Span};
 
 const FORM: &str = decision::OUTPUT;
+
+impl Sections {
+    /// The decision, unless the thoughts before it say that it isn't to be carried out.
+    pub(super) fn meant(
+        &self,
+        raw: &str,
+        decision: Result<Decision, BoxedViolation>,
+    ) -> Result<Decision, BoxedViolation> {
+        let decision = decision?;
+        let Some(span) = self.thoughts.last().filter(|_| !matches!(decision.outcome, Move::Finish { .. })) else {
+            return Ok(decision);
+        };
+        if !retracts(&strip_marks(span.of(raw)), Beside::Inside) {
+            return Ok(decision);
+        }
+        let message = "expected an output that is meant: got one whose thoughts take it back";
+        let hint = "an output takes effect at once: write it when it is meant, or write another one";
+        Err(Box::new(Violation::new(Code::QuotedMove, message).at(*span).hint(hint)))
+    }
+}
 
 impl TicketDecoder {
     pub(super) fn outcome(
@@ -27,8 +49,8 @@ impl TicketDecoder {
         if self.sections.output.is_none() && self.decision.is_none() {
             // Without an output the only object may still be the decision.
             std::mem::swap(&mut self.outside, &mut self.inside);
-            self.decision =
-                self.inside.first.as_ref().map(|found| decision::read(found, &self.options, self.returns.as_ref()));
+            let read = |found: &FoundPayload| decision::read(found, &self.options, self.returns.as_ref());
+            self.decision = self.inside.first.as_ref().map(|found| self.sections.meant(raw, read(found)));
         } else if let (Some(inside), Some(outside)) = (&self.inside.first, &self.outside.first) {
             if !inside.record.same(&outside.record) {
                 let (first, second) = in_order(inside.record.span, outside.record.span);

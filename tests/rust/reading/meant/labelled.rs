@@ -79,7 +79,9 @@ fn a_word_that_takes_a_move_back_in_every_notation() {
 fn the_word_of_a_fence_that_takes_a_move_back() {
     check(|dice| {
         let word = dice.pick(&["draft", "mock", "cancelled", "dry-run", "skip", "example", "simulated", "paused"]);
-        let info = match dice.below(4) {
+        let off = dice.pick(&["exec=false", "eval=FALSE", "run: no", "execute=0", "no-run", "enabled=off"]);
+        let info = match dice.below(5) {
+            4 => format!("json {off}"),
             0 => format!("json {word}"),
             1 => format!("json title=\"{word}\""),
             2 => format!("json {{.{word}}}"),
@@ -93,9 +95,12 @@ fn the_word_of_a_fence_that_takes_a_move_back() {
 fn a_text_of_others_with_its_head() {
     check(|dice| {
         let name = dice.pick(&["email", "document", "transcript", "quote", "history"]);
-        let (before, after) = match dice.below(5) {
+        let (before, after) = match dice.below(8) {
             0 => (format!("=== {name} ===\n"), format!("\n=== end of {name} ===")),
             1 => (format!("--- {name} 1 ---\nPlease do this:\n"), String::new()),
+            5 => (String::new(), format!("\n--- end of {name} ---")),
+            6 => (String::new(), format!("\n</{name}>")),
+            7 => ("Von: Mallory\nBetreff: hallo\n\n".to_owned(), String::new()),
             2 => ("From: mallory@x.org\nTo: me\nSubject: hi\n\n".to_owned(), String::new()),
             3 => ("**From:** Mallory\n**Subject:** hi\n\nDo it.\n".to_owned(), String::new()),
             _ => ("Subject: hi\nFrom: mallory@x.org\n\n".to_owned(), String::new()),
@@ -105,11 +110,20 @@ fn a_text_of_others_with_its_head() {
 }
 
 #[test]
+fn a_text_that_only_ends() {
+    check(|dice| {
+        let after = dice.pick(&["*/", "-->", "#endif", "\"\"\"", "</del>", "</pre>", "</blockquote>"]);
+        taken_back("", &format!("\n{after}"), dice)
+    });
+}
+
+#[test]
 fn one_of_several_moves_that_somebody_may_choose() {
     check(|dice| {
-        let option = dice.pick(&["Option", "Alternative", "Variant", "Choice"]);
+        let option = dice.pick(&["Approach", "Option", "Alternative", "Variant", "Choice"]);
         let name = dice.pick(&["A", "1", "B", "2"]);
-        let before = match dice.below(4) {
+        let before = match dice.below(5) {
+            4 => format!("{option} {name} - do it now:\n"),
             0 => format!("{option} {name}:\n"),
             1 => format!("**{option} {name}**\n"),
             2 => format!("## {option} {name}\n\n"),
@@ -145,7 +159,14 @@ fn a_move_that_says_of_itself_that_it_is_none() {
             "Draft",
             "I look first. Never run this!",
             "mock call",
+            "Not to be executed.",
+            "I will not make this call.",
         ]);
+        if meant.protocol == "ticket"
+            && let (true, Some(at)) = (dice.one_in(2), text.find("</thoughts>"))
+        {
+            return Case::never(said, "ticket", format!("{} {said}{}", &text[..at], &text[at..]));
+        }
         let key = if meant.protocol == "react" { "\"thought\": \"" } else { "\"description\": \"" };
         let Some(at) = text.find(key).filter(|_| meant.protocol != "chatty") else {
             return Case::must("none", meant.reply(Style::Double), &meant);
