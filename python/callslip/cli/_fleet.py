@@ -1,4 +1,4 @@
-"""`callslip migrate`, `work` and `prune`."""
+"""`callslip migrate`, `work`, `prune` and `erase`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from callslip.cli._output import print_text, report
 from callslip.errors import UsageError
 from callslip.fleet import Fleet
 from callslip.fleet._migrate import make_ready
-from callslip.fleet._retention import archive_and_prune
+from callslip.fleet._retention import archive_and_prune, erase_of_owner
 
 __all__ = ["run"]
 
@@ -41,13 +41,20 @@ def run(options: argparse.Namespace) -> int:
             report(done.hint)
     elif options.command == "work":
         _work(options)
+    elif options.command == "erase":
+        with present_store(options.url) as store:
+            _deleted(erase_of_owner(store, options.owner, options.archive, options.files))
     else:
         with present_store(options.url) as store:
             deleted = archive_and_prune(
                 store, _seconds(options.older_than), options.archive, options.files
             )
-        print_text(f"{deleted} {'run was' if deleted == 1 else 'runs were'} deleted")
+        _deleted(deleted)
     return 0
+
+
+def _deleted(runs: int) -> None:
+    print_text(f"{runs} {'run was' if runs == 1 else 'runs were'} deleted")
 
 
 def _work(options: argparse.Namespace) -> None:

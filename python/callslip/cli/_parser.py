@@ -318,6 +318,22 @@ def _add_care(commands: Commands) -> None:
         metavar="PLACE",
         help="a folder or a URL: write their exports there first, compressed",
     )
+    _add_files(parser)
+
+    parser = _add(commands, "erase", "_fleet", "Delete all runs of an owner, finished or not.")
+    parser.add_argument(
+        "url", metavar="STORE", help="the URL of a database, or the file of a store"
+    )
+    parser.add_argument("--owner", required=True, metavar="NAME", help="whose runs they are")
+    parser.add_argument(
+        "--archive",
+        metavar="PLACE",
+        help="the folder or URL of prune: delete their exports there, too",
+    )
+    _add_files(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--files",
         metavar="PLACE",

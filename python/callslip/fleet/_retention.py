@@ -1,9 +1,10 @@
-"""Deleting old runs of a store, after they were archived."""
+"""Deleting old runs of a store, after they were archived, and all runs of an owner."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from callslip._log import GuardedLogger
+from callslip._options import check_known, check_text
 from callslip.errors import StoreError
 from callslip.sandbox._file_stores import first_line, open_file_store
 from callslip.sandbox._run_files import delete_files
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from callslip.sandbox._file_stores import FileStore, SharedFiles
     from callslip.store import StoredRun, TicketStore
 
-__all__ = ["archive_and_prune"]
+__all__ = ["archive_and_prune", "erase_of_owner"]
 
 _log = GuardedLogger("callslip.fleet")
+
+_ENDING = ".jsonl.gz"
 
 
 def archive_and_prune(
@@ -101,6 +105,78 @@ def _tree(store: TicketStore, run_id: str) -> list[str]:
 def _write(store: TicketStore, run: StoredRun, archive: FileStore) -> None:
     day = datetime.fromtimestamp(run.started_at, UTC).date().isoformat()
     export = gzip.compress(store.run(run.run_id).export().encode(), mtime=0)
-    archive.put(f"{day}/{run.run_id}.jsonl.gz", io.BytesIO(export))
+    archive.put(f"{day}/{run.run_id}{_ENDING}", io.BytesIO(export))
     for child in store.runs(parent=run.run_id):
         _write(store, child, archive)
+
+
+def erase_of_owner(
+    store: TicketStore,
+    owner: str,
+    archive: SharedFiles | None = None,
+    files: SharedFiles | None = None,
+) -> int:
+    """Delete all runs of an owner from a store, from an archive and from the files of scripts.
+
+    The store comes last: what it fails at can be repeated.
+
+    Args:
+        store: The store.
+        owner: The owner, as for `TicketStore.erase`.
+        archive: The place that `archive_and_prune` has written to. Each export in it is looked at.
+            Default: no archive.
+        files: The place where scripts of these runs have left files. Default: no such place.
+
+    Returns:
+        The number of runs that were deleted from the store, and of those that only the archive had.
+
+    Raises:
+        StoreError: As for `TicketStore.erase`, or the archive or the files cannot be read or
+            deleted.
+        UsageError: `owner` is not the name of an owner, or `archive` or `files` is no place of
+            files.
+    """
+    kept = None if archive is None else open_file_store(archive, "archive")
+    place = None if files is None else open_file_store(files)
+    check_text("owner", owner)
+    check_known("owner", owner)
+    runs = [run.run_id for run in store.runs(owner=owner)]
+    archived: dict[str, str] = {}
+    if kept is not None:
+        with _erasing(owner, "the archive"):
+            archived = {
+                key: _run_of(key) for key in kept.keys(_ENDING) if _owner(kept, key) == owner
+            }
+    if place is not None:
+        with _erasing(owner, "the files"):
+            delete_files(place, [*runs, *archived.values()])
+    if kept is not None:
+        with _erasing(owner, "the archive"):
+            kept.delete(archived)
+    return store.erase(owner=owner) + len(set(archived.values()) - set(runs))
+
+
+def _run_of(key: str) -> str:
+    return key.rpartition("/")[2].removesuffix(_ENDING)
+
+
+def _owner(archive: FileStore, key: str) -> str | None:
+    """Return the owner of an export, which its first line names."""
+    with archive.get(key) as file, gzip.open(file) as export:
+        ((kind, told),) = json.loads(export.readline())["event"].items()
+    owner: str | None = (told["start"] if kind == "compacted" else told).get("owner")
+    return owner
+
+
+@contextmanager
+def _erasing(owner: str, where: str) -> Iterator[None]:
+    """Say that nothing of the store is deleted yet, whatever a client or a damaged file raises."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(
+            f"{where} of '{owner}' can't be deleted: {first_line(error)}. The runs are still in "
+            "the store; call erase again once this is mended"
+        ) from error

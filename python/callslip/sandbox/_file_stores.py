@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ class ObjectClient(Protocol):
     def get(self, path: str, /) -> Any:
         """Return an object, whose `stream` returns its content in pieces."""
 
-    def list(self, prefix: str, /) -> Any:
+    def list(self, prefix: str | None = None, /) -> Any:
         """Return lists of dicts, with the `path` of each object."""
 
     def delete(self, path: str, /) -> Any:
@@ -66,6 +66,9 @@ class FileStore(Protocol):
 
     def delete_all(self, first: str) -> None:
         """Delete all files whose keys begin with `first` and a slash."""
+
+    def keys(self, last: str) -> Iterator[str]:
+        """Yield the keys of all files that end with `last`."""
 
 
 def open_file_store(files: SharedFiles, name: str = "files") -> FileStore:
@@ -163,6 +166,11 @@ class FolderStore:
         with suppress(FileNotFoundError):
             shutil.rmtree(self._folder / first)
 
+    def keys(self, last: str) -> Iterator[str]:
+        """Look through the folder and those in it."""
+        for path in sorted(path for path in self._folder.rglob(f"*{last}") if path.is_file()):
+            yield path.relative_to(self._folder).as_posix()
+
     def __repr__(self) -> str:
         return repr(str(self._folder))
 
@@ -218,6 +226,11 @@ class ObjectStore:
         """Delete all objects below a prefix."""
         for objects in self._store.list(f"{first}/"):
             self.delete([one["path"] for one in objects])
+
+    def keys(self, last: str) -> Iterator[str]:
+        """List all objects."""
+        for objects in self._store.list():
+            yield from (one["path"] for one in objects if one["path"].endswith(last))
 
     def __repr__(self) -> str:
         return repr(self._store)

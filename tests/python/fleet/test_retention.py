@@ -11,8 +11,8 @@ from obstore.exceptions import PermissionDeniedError
 
 from callslip import Agent, StoreError, TicketStore, tool
 from callslip.cli import main
-from callslip.fleet._retention import archive_and_prune
-from callslip.sandbox._file_stores import FolderStore
+from callslip.fleet._retention import archive_and_prune, erase_of_owner
+from callslip.sandbox._file_stores import FolderStore, open_file_store
 from fleets.here import call, finish
 from scripted import turn_of
 
@@ -200,3 +200,48 @@ def test_large_results_go_with_the_last_run_that_has_them(store, database, tmp_p
     else:
         store.prune(older_than=1000)
     assert large() == []
+
+
+def answered(store, owner):
+    return Agent(lambda messages: FINISH, store=store).run_sync("?", owner=owner).run.id
+
+
+@pytest.mark.parametrize("kind", ["folder", "objects"])
+def test_all_that_an_owner_has_is_erased(store, database, tmp_path, kind):
+    archive = str(tmp_path / "archive") if kind == "folder" else obstore.store.MemoryStore()
+    files = FolderStore(tmp_path / "files")
+    pruned, compacted, others = (answered(store, owner) for owner in ("ann", "ann", "bob"))
+    store.compact(compacted)
+    for run_id in (pruned, compacted, others):
+        age(database, run_id)
+    assert archive_and_prune(store, 86_400, archive) == 3
+    kept = answered(store, "ann")
+    for run_id in (pruned, kept, others):
+        files.put(f"{run_id}/execute_python_code/1-0123456789abcdef.tar.gz", io.BytesIO(b"x"))
+    assert erase_of_owner(store, "ann", archive, str(tmp_path / "files")) == 3
+    assert store.runs(owner="ann") == []
+    assert [path.name for path in (tmp_path / "files").iterdir()] == [others]
+    place = open_file_store(archive)
+    assert [key.rpartition("/")[2] for key in place.keys("")] == [f"{others}.jsonl.gz"]
+    assert erase_of_owner(store, "ann", archive) == 0
+
+
+def test_a_damaged_archive_keeps_the_store(store, tmp_path):
+    run_id = answered(store, "ann")
+    FolderStore(tmp_path).put(f"2026-01-01/{run_id}.jsonl.gz", io.BytesIO(b"no export"))
+    with pytest.raises(StoreError, match="the archive of 'ann' can't be deleted.*call erase again"):
+        erase_of_owner(store, "ann", str(tmp_path))
+    assert [run.run_id for run in store.runs(owner="ann")] == [run_id]
+
+
+def test_the_command_that_erases(tmp_path, capsys):
+    path = str(tmp_path / "runs.sqlite")
+    with TicketStore(path) as store:
+        answered(store, "ann")
+        kept = answered(store, "bob")
+    assert main(["erase", path, "--owner", "ann", "--archive", str(tmp_path / "none")]) == 0
+    assert capsys.readouterr().out == "1 run was deleted\n"
+    with TicketStore(path) as store:
+        assert [run.run_id for run in store.runs()] == [kept]
+    assert main(["erase", path, "--owner", ""]) == 2
+    assert "expected" in capsys.readouterr().err
