@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from callslip._options import check_number, check_whole
+from callslip._base.options import check_number, check_whole
 from callslip.errors import UsageError
 
 __all__ = ["Limits"]

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from callslip import _core
-from callslip._drawn import png_of
-from callslip._labels import core_schema, label_schema
-from callslip._options import check_new_file, check_text, shown
+from callslip._base.drawn import png_of
+from callslip._base.labels import core_schema, label_schema
+from callslip._base.options import check_new_file, check_text, shown
 from callslip.errors import UsageError
 
 __all__ = ["Content", "File", "Image", "PartKind"]

@@ -12,9 +12,9 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from callslip._base.options import check_flag, check_one_of, check_seconds, check_type, check_whole
 from callslip._core import Grammar, Move, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
-from callslip._options import check_flag, check_one_of, check_seconds, check_type, check_whole
 from callslip.errors import UsageError
 from callslip.tools._toolbox import Toolbox
 

@@ -15,8 +15,8 @@ from datetime import timedelta
 from inspect import isawaitable
 from typing import Any
 
-from callslip._extras import needs
-from callslip._options import check_called_with, check_seconds, check_text, check_type
+from callslip._base.extras import needs
+from callslip._base.options import check_called_with, check_seconds, check_text, check_type
 from callslip.errors import StoreError, UsageError
 from callslip.fleet import Fleet
 

@@ -9,8 +9,8 @@ import string
 import pytest
 
 from callslip import Agent, ModelError, TicketStore, tool
-from callslip._failure import describe_failure
-from callslip._redaction import redact_credentials, redact_likely_secrets
+from callslip._base.failure import describe_failure
+from callslip._base.redaction import redact_credentials, redact_likely_secrets
 from scripted import act, finish
 
 ALNUM = string.ascii_letters + string.digits

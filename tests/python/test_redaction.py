@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from callslip._redaction import Secrets
+from callslip._base.redaction import Secrets
 
 
 def hidden_by(secrets, value):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
-from callslip._log import GuardedLogger
+from callslip._base import _lazy
+from callslip._base.log import GuardedLogger
 from callslip._runtime.drive import drive_async
 from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
 from callslip._runtime.start import begins_with_calls

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from callslip._core import Run as Core
     from callslip._runtime.early_driver import UnstartedDriver
     from callslip._runtime.home import Home
-    from callslip._runtime.inbox import Inbox
-    from callslip._runtime.place import Place
     from callslip._runtime.session import RunSession
+    from callslip._runtime.shared.inbox import Inbox
+    from callslip._runtime.shared.tree_position import Place
     from callslip.parts import Content, Said
     from callslip.runs import Run
 

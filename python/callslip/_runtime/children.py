@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from callslip import _core
-from callslip._failure import describe_failure
-from callslip._json import to_json
-from callslip._runtime.place import child_id, new_seal_key, place_below
+from callslip._base.failure import describe_failure
+from callslip._base.json import to_json
 from callslip._runtime.session import RunSession
+from callslip._runtime.shared.tree_position import child_id, new_seal_key, place_below
 from callslip._runtime.start import resume, resume_after_rest, start, stay_over
 from callslip.errors import ModelError, RunFailed
 from callslip.parts import Said, said_with

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip._runtime.children import levels_below, worker_for
-from callslip._runtime.place import child_id
+from callslip._runtime.shared.tree_position import child_id
 from callslip.errors import UsageError
 from callslip.runs import Run
 

@@ -15,8 +15,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from callslip._base.failure import is_cancelled
 from callslip._core import Command
-from callslip._failure import is_cancelled
 from callslip._runtime.calls import Call
 from callslip._runtime.model_in_thread import ThreadRequester, run_here
 from callslip._runtime.model_step import ask

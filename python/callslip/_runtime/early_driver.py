@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._runtime.on_loop import SessionDriver
 from callslip.errors import RunCancelled
 

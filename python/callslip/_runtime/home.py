@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads.current_loop import is_in_loop
 
 __all__ = ["Home"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._runtime.background import keep, start_task
 from callslip._runtime.drive import drive_sync
 from callslip._runtime.kept_run import DrivenRun, open_or_follow

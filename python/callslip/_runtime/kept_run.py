@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from callslip import _lazy
-from callslip._log import GuardedLogger
+from callslip._base import _lazy
+from callslip._base.log import GuardedLogger
 from callslip._runtime.background import keep, start_task
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.sessions import resumed_session

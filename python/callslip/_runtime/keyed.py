@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from callslip import _core, _lazy
+from callslip import _core
+from callslip._base import _lazy
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.early_driver import EarlyDriver, UnstartedDriver
 from callslip._runtime.known import Known, check_root

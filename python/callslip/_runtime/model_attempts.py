@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from callslip._failure import one_line
+from callslip._base.failure import one_line
 from callslip._runtime.streamed_reply import StreamedReply
 from callslip.errors import CallslipError, ModelError
 from callslip.models._attempt import report_reply

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from callslip._failure import is_failure
+from callslip._base.failure import is_failure
 from callslip._runtime.model_on_loop import read_stream
 from callslip._runtime.stops import DeadlineReached
 from callslip._threads import pool

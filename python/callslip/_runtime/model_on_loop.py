@@ -8,7 +8,7 @@ from contextvars import copy_context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads import pool
 from callslip.models._direct import in_time
 from callslip.models._reply import AsyncReplyStream, ReplyStream

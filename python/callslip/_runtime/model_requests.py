@@ -7,8 +7,8 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from callslip._failure import message_of, one_line
-from callslip._redaction import redact_likely_secrets
+from callslip._base.failure import message_of, one_line
+from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import CallslipError, ModelError, UsageError
 from callslip.models._failures import is_context_full, server_words
 from callslip.models._retry_rules import is_refused_request

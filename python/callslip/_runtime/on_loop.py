@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._runtime.children import child_session, refused_task, task_outcome
-from callslip._runtime.children_apart import run_apart
 from callslip._runtime.home import Home
-from callslip._runtime.place import runs_above
+from callslip._runtime.shared.remote_children import run_apart
+from callslip._runtime.shared.tree_position import runs_above
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip._threads.shield import shielded
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from callslip._core import Command
     from callslip._runtime.calls import Call
-    from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
     from callslip._runtime.reconcile import Reconciling
     from callslip._runtime.session import RunSession
+    from callslip._runtime.shared.remote_calls import CallElsewhere, CallInDoubt
     from callslip.runs import Run, RunResult
     from callslip.tools import Context
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from callslip import _lazy
-from callslip._options import check_run_id
+from callslip._base import _lazy
+from callslip._base.options import check_run_id
 from callslip._runtime.early_driver import EarlyDriver
 from callslip._threads import pool
 from callslip._threads.shield import shielded

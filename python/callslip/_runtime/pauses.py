@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from callslip._runtime.place import child_id
+from callslip._runtime.shared.tree_position import child_id
 from callslip.errors import StoreError
 from callslip.events import Noted
 from callslip.runs._waiting import runs_below, wait_of

@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
+from callslip._base.options import check_called_with, check_text
 from callslip._core import Command
-from callslip._options import check_called_with, check_text
 from callslip._runtime.calls import ProgramCall
 from callslip._runtime.pauses import note_pauses
 from callslip._runtime.verdicts import verdict, verdict_sync

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callslip._failure import describe_failure, is_failure, log_failure
+from callslip._base.failure import describe_failure, is_failure, log_failure
 from callslip.tools import Context, Fail, NotDone, Outcome, Retry, Tool
 
 __all__ = ["Reconciling"]

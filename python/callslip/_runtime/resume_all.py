@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from callslip import _lazy
-from callslip._options import check_whole
+from callslip._base import _lazy
+from callslip._base.options import check_whole
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.opening import open_in_thread, open_reachable
 from callslip._runtime.sessions import unfinished_session

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from callslip._core import Command, Delta, Outcome
 from callslip._runtime.beginning import Beginning, FirstCommands
 from callslip._runtime.calls import Call, ProgramCall
-from callslip._runtime.elsewhere import CallElsewhere, CallInDoubt
-from callslip._runtime.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.pauses import note_pauses, paused_since
 from callslip._runtime.questions import NOBODY, Askers
@@ -19,6 +17,8 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
 from callslip._runtime.session_end import SessionEnd, fault_of_program, put_run
+from callslip._runtime.shared.inbox import Inbox, deliver_to, stop_delivering
+from callslip._runtime.shared.remote_calls import CallElsewhere, CallInDoubt
 from callslip.errors import (
     RunCancelled,
     StoreError,

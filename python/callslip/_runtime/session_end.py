@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import CallslipError, RunFailed, StoreError
 from callslip.runs import Run
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from callslip import _core
-from callslip._options import check_run_id
+from callslip._base.options import check_run_id
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, end_outlived, levels_left, said_below
-from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.known import Known, check_root
-from callslip._runtime.place import Place, new_seal_key
 from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.run_options import check_messages
 from callslip._runtime.session import RunSession
+from callslip._runtime.shared.inbox import Inbox, InboxMessage
+from callslip._runtime.shared.tree_position import Place, new_seal_key
 from callslip._runtime.start import resume, start
 from callslip.errors import UsageError
 from callslip.limits import check_limits

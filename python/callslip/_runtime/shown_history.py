@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from callslip._failure import one_line
+from callslip._base.failure import one_line
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._threads import pool
 from callslip.errors import ModelError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from callslip._called import called, called_sync
+from callslip._runtime.called import called, called_sync
 from callslip._runtime.pauses import paused_below
 from callslip.errors import UsageError
 from callslip.parts import Content

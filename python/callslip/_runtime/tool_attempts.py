@@ -6,8 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from callslip import _lazy
-from callslip._backoff import backoff
+from callslip._base import _lazy
+from callslip._base.backoff import backoff
 from callslip._runtime.calls import Call
 from callslip.tools import Outcome
 

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callslip import _lazy
-from callslip._called import called
-from callslip._failure import describe_failure, log_failure
+from callslip._base import _lazy
+from callslip._base.failure import describe_failure, log_failure
+from callslip._runtime.called import called
 
 if TYPE_CHECKING:
     from callslip.tools import Context, NeedsApproval

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import UsageError
 
 __all__ = ["check_loop", "interruptible", "is_in_loop", "is_in_trio"]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads.forks import after_in_child
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from callslip import _lazy
-from callslip._options import check_whole
+from callslip._base import _lazy
+from callslip._base.options import check_whole
 from callslip._threads.forks import after_in_child
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads.forks import after_in_child
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 if TYPE_CHECKING:
     import asyncio

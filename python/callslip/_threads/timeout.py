@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

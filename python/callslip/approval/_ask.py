@@ -18,8 +18,8 @@ try:
 except ImportError:  # not on Windows
     termios = None  # type: ignore[assignment]
 
-from callslip._options import shown
-from callslip._unseen import named
+from callslip._base.options import shown
+from callslip._base.unseen import named
 from callslip.approval._view import view
 from callslip.errors import UsageError
 from callslip.tools import Fail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.approval._view import CallRow, CallView
 from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._outputs import output_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from callslip._json import to_json
+from callslip._base.json import to_json
 
 __all__ = ["defaults_inside", "is_default"]
 

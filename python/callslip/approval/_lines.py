@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from callslip._unseen import columns
+from callslip._base.unseen import columns
 
 if TYPE_CHECKING:
     from callslip.approval._view import CallRow, CallView

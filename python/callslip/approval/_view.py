@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from callslip._call_line import call_line
-from callslip._json import to_json
-from callslip._unseen import named, strange_words, turns
+from callslip._base.call_line import call_line
+from callslip._base.json import to_json
+from callslip._base.unseen import named, strange_words, turns
 from callslip.approval._defaults import defaults_inside, is_default
 from callslip.approval._lines import lines_of
 

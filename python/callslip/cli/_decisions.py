@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import Any
 
-from callslip._options import is_url
+from callslip._base.options import is_url
 from callslip.approval import view
 from callslip.cli._files import find_run, open_store
 from callslip.cli._output import print_text

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from callslip._exports import read_export_file
-from callslip._options import is_url
-from callslip._store_database import StoreDatabase
-from callslip._store_file import StoreFile, is_store_file
+from callslip._base.exports import read_export_file
+from callslip._base.options import is_url
 from callslip.errors import ReplayError, UsageError
 from callslip.store import TicketStore
+from callslip.store._database import StoreDatabase
+from callslip.store._file import StoreFile, is_store_file
 
 __all__ = [
     "check_present",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from callslip._call_line import printable
+from callslip._base.call_line import printable
 
 __all__ = [
     "open_missing_streams",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from callslip._call_line import call_line
+from callslip._base.call_line import call_line
 from callslip._core import Move, Reply
 from callslip.cli._files import read_text
 from callslip.cli._output import print_json, print_text, report

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from itertools import islice
 
-from callslip._store_database import StoreDatabase
-from callslip._store_file import StoreFile
 from callslip.cli._files import open_store
 from callslip.cli._output import print_json, print_table, shortened
 from callslip.runs._stored import state_word
 from callslip.store import StoredRun
+from callslip.store._database import StoreDatabase
+from callslip.store._file import StoreFile
 
 __all__ = ["run"]
 

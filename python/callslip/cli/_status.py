@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
-from callslip import _lazy
-from callslip._options import is_url
-from callslip._store_file import StoreFile
+from callslip._base import _lazy
+from callslip._base.options import is_url
 from callslip.cli._files import open_store
 from callslip.cli._output import print_json, print_text
 from callslip.errors import UsageError
 from callslip.fleet import FleetStatus, SilentRun, status
 from callslip.fleet._silent import silent_runs
 from callslip.store import TicketStore
+from callslip.store._file import StoreFile
 
 __all__ = ["run"]
 

@@ -8,7 +8,7 @@ serve(store)
 
 from __future__ import annotations
 
-from callslip._extras import needs
+from callslip._base.extras import needs
 
 with needs("callslip[console]"):
     from callslip.console._app import Console

@@ -19,7 +19,7 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 from callslip.console._access import Access, Denied, Role, base_of
 from callslip.console._addresses import key_of, run_id_of
 from callslip.console._decisions import LONGEST, Decision

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 from callslip.console._access import Denied
 from callslip.console._page import Piece
 from callslip.errors import CallslipError

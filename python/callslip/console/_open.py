@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Collection
 
-from callslip._options import check_place
+from callslip._base.options import check_place
 from callslip.console._access import LOOPBACK, Access
 from callslip.console._app import Console
 from callslip.console._options import Name, checked_hosts, checked_name, checked_token

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from starlette.requests import Request
 
-from callslip._options import check_called_with
+from callslip._base.options import check_called_with
 from callslip.errors import UsageError
 
 __all__ = [

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import uvicorn
 
-from callslip import _lazy
-from callslip._options import check_flag
+from callslip._base import _lazy
+from callslip._base.options import check_flag
 from callslip.console._access import LOOPBACK
 from callslip.console._app import Console
 from callslip.console._open import console

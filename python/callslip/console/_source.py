@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from callslip import _lazy
-from callslip._options import is_url
-from callslip._store_database import waiting_in
-from callslip._store_file import StoreFile, is_open_here
+from callslip._base import _lazy
+from callslip._base.options import is_url
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
 from callslip.store import StoredRun, TicketStore
+from callslip.store._database import waiting_in
+from callslip.store._file import StoreFile, is_open_here
 
 __all__ = ["Listing", "Source", "source_of"]
 

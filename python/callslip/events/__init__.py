@@ -5,9 +5,9 @@ The set of events is closed: each is an object of one of the classes below `Even
 
 from __future__ import annotations
 
+from callslip._base.json import from_json
+from callslip._base.options import shown
 from callslip._core import Delta
-from callslip._json import from_json
-from callslip._options import shown
 from callslip.errors import UsageError
 from callslip.events._delta_copies import register_deltas
 from callslip.events._event import Event, EventKind, common_fields

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from callslip._json import to_json
-from callslip._usage import Usage
+from callslip._base.json import to_json
+from callslip._base.usage import Usage
 
 __all__ = ["Event", "EventKind", "Json", "common_fields", "ticket_id"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.events._event import Event, EventKind, Json
 
 __all__ = [

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip import _core
-from callslip._agent_roles import agents_of_tree
-from callslip._runtime.children_apart import agent_at
-from callslip._runtime.elsewhere import call_name
+from callslip._runtime.shared.remote_calls import call_name
+from callslip._runtime.shared.remote_children import agent_at
 from callslip.agent import Agent
+from callslip.agent._roles import agents_of_tree
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
-    from callslip._runtime.place import Place
+    from callslip._runtime.shared.tree_position import Place
     from callslip.store import TicketStore
     from callslip.tools import Tool
 

@@ -6,10 +6,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from callslip._log import GuardedLogger
-from callslip._runtime.elsewhere import CallInDoubt
+from callslip._base.log import GuardedLogger
 from callslip._runtime.on_loop import call_held
 from callslip._runtime.reconcile import Reconciling
+from callslip._runtime.shared.remote_calls import CallInDoubt
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.runs._answered import outcome_to_text

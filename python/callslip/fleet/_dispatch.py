@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 from callslip._threads import pool
 from callslip._threads.current_loop import is_in_loop
 from callslip.errors import StoreError, UsageError

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from callslip._log import GuardedLogger
-from callslip._runtime.children_apart import new_child
+from callslip._base.log import GuardedLogger
 from callslip._runtime.drive import drive_async
-from callslip._runtime.inbox import Inbox, InboxMessage
 from callslip._runtime.opening import open_in_thread
-from callslip._runtime.place import Place, child_id
 from callslip._runtime.sessions import new_session, resumed_session
+from callslip._runtime.shared.inbox import Inbox, InboxMessage
+from callslip._runtime.shared.remote_children import new_child
+from callslip._runtime.shared.tree_position import Place, child_id
 from callslip._runtime.start import resume, resume_after_rest
 from callslip.errors import NoLease, RunFailed, StoreError, TakenOver, UsageError
 from callslip.fleet._agents import Misfit
@@ -20,8 +20,8 @@ from callslip.runs._feed import feed_of
 
 if TYPE_CHECKING:
     from callslip import _core
-    from callslip._runtime.elsewhere import Elsewhere
     from callslip._runtime.session import RunSession
+    from callslip._runtime.shared.remote_calls import Elsewhere
     from callslip.agent import Agent
     from callslip.fleet._agents import KnownAgents
     from callslip.fleet._relay import Relay

@@ -11,8 +11,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from callslip._log import GuardedLogger
-from callslip._options import (
+from callslip._base.log import GuardedLogger
+from callslip._base.options import (
     check_flag,
     check_known,
     check_one_of,
@@ -26,8 +26,8 @@ from callslip._runtime.calls import owner_of_caller
 from callslip._runtime.keyed import check_same_task, written_run
 from callslip._runtime.known import Known
 from callslip._runtime.opening import take_in_thread
-from callslip._runtime.place import Place
 from callslip._runtime.sessions import new_run_id
+from callslip._runtime.shared.tree_position import Place
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.agent import Agent

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from callslip import _core
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 
 __all__ = ["Migration", "make_ready", "migrate"]
 

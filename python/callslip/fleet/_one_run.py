@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError, TakenOver

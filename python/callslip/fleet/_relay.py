@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 
+from callslip._base.log import GuardedLogger
 from callslip._core import Delta
-from callslip._log import GuardedLogger
 from callslip.events import Progress
 from callslip.runs._feed import merged
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from callslip._log import GuardedLogger
-from callslip._options import check_known, check_text
+from callslip._base.log import GuardedLogger
+from callslip._base.options import check_known, check_text
 from callslip.errors import StoreError
 from callslip.sandbox._file_stores import first_line, open_file_store
 from callslip.sandbox._run_files import delete_files

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callslip._options import check_seconds
+from callslip._base.options import check_seconds
 from callslip.errors import UsageError
 from callslip.fleet._silent import SilentRun, silent_runs
 

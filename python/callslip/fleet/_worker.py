@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callslip import _core
-from callslip._json import to_json
-from callslip._log import GuardedLogger
+from callslip._base.json import to_json
+from callslip._base.log import GuardedLogger
 from callslip._runtime.pauses import paused_since
 from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from callslip._failure import is_failure, message_of
-from callslip._options import check_called_with
+from callslip._base.failure import is_failure, message_of
+from callslip._base.options import check_called_with
 from callslip.errors import UsageError
 from callslip.history._exchange import Exchange, HistoryPolicy, bare
 from callslip.history._summary import Summarize

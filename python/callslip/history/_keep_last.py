@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from callslip._options import check_whole
+from callslip._base.options import check_whole
 from callslip.errors import UsageError
 from callslip.history._exchange import Exchange, bare
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from callslip._options import check_whole
+from callslip._base.options import check_whole
 from callslip.history._exchange import Exchange
 from callslip.models._call import ModelCall
 from callslip.models._context import TokenCounter

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from callslip._options import (
+from callslip._base.options import (
     check_called_with,
     check_flag,
     check_new_file,
     check_one_of,
     check_whole,
 )
-from callslip._options import shown as short
+from callslip._base.options import shown as short
 from callslip.errors import UsageError
 from callslip.look._page import page_of, page_of_runs
 from callslip.look._rows import Opened

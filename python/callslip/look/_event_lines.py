@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from callslip._call_line import call_line, printable
-from callslip._json import to_json
+from callslip._base.call_line import call_line, printable
+from callslip._base.json import to_json
 from callslip.events import (
     ApprovalChecked,
     Approved,

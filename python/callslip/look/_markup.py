@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from callslip import _lazy
-from callslip._unseen import replace_unseen
+from callslip._base import _lazy
+from callslip._base.unseen import replace_unseen
 
 __all__ = ["DOCTYPE", "Content", "Markup", "el", "escaped", "joined"]
 

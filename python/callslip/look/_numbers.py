@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 
 __all__ = ["count", "duration", "moment", "usage_rows"]
 

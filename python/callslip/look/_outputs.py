@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from callslip._call_line import printable
+from callslip._base.call_line import printable
 from callslip.look._head import head_of, left_out
 from callslip.look._markup import Content, Markup, el
 from callslip.look._rows import Rows

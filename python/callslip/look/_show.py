@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from callslip._call_line import call_line
-from callslip._options import shown
+from callslip._base.call_line import call_line
+from callslip._base.options import shown
 from callslip.errors import UsageError
 from callslip.events import (
     Delta,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from callslip._call_line import call_line, printable
-from callslip._usage import Usage
+from callslip._base.call_line import call_line, printable
+from callslip._base.usage import Usage
 from callslip.trace import TicketSpan, Trace, TraceMessage, TraceNote, Turn
 
 __all__ = ["messages_of", "run_lines", "summary_lines", "turn_lines"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callslip._json import to_json
-from callslip._redaction import Secrets, redact_credentials
+from callslip._base.json import to_json
+from callslip._base.redaction import Secrets, redact_credentials
 from callslip.errors import UsageError
 from callslip.look._markup import Markup, el
 from callslip.trace import Mark

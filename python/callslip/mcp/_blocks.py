@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.parts import File
 
 if TYPE_CHECKING:

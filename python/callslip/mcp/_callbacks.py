@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
+from callslip._base import _lazy
+from callslip._base.json import to_json
+from callslip._base.options import check_called_with
 from callslip._core import ToolSet
-from callslip._json import to_json
-from callslip._options import check_called_with
 from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
 from callslip.mcp._stderr import mcp_logger

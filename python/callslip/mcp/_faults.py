@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.tools import Fail
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from callslip._redaction import redact_likely_secrets
+from callslip._base.redaction import redact_likely_secrets
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip._threads.forks import after_in_child

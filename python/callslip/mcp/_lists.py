@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import ToolError
 from callslip.mcp._notices import LogLevel
 from callslip.mcp._stderr import mcp_logger

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from callslip import _lazy
-from callslip._json import to_json
-from callslip._redaction import Secrets
+from callslip._base import _lazy
+from callslip._base.json import to_json
+from callslip._base.redaction import Secrets
 from callslip.errors import UsageError
 from callslip.mcp._stderr import mcp_logger
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypedDict
 
-from callslip._options import check_flag, check_seconds, check_text, check_whole
+from callslip._base.options import check_flag, check_seconds, check_text, check_whole
 from callslip.errors import UsageError
 from callslip.mcp._callbacks import Elicitation
 from callslip.mcp._notices import LogLevel, check_log_level

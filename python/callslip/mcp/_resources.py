@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.mcp._lists import read_pages
 from callslip.mcp._results import file_or_line
 from callslip.tools import Fail

@@ -6,7 +6,7 @@ from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from callslip._redaction import Secrets
+from callslip._base.redaction import Secrets
 from callslip.mcp._faults import SILENT
 from callslip.parts import File, received
 

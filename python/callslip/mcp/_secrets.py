@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from callslip._redaction import Secrets
+from callslip._base.redaction import Secrets
 
 __all__ = ["public_url", "server_secrets"]
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, Literal
 
-from callslip import _lazy
-from callslip._agent_roles import check_waiting
-from callslip._failure import describe_failure, log_failure
-from callslip._json import to_json
-from callslip._options import check_one_of, check_text
+from callslip._base import _lazy
+from callslip._base.failure import describe_failure, log_failure
+from callslip._base.json import to_json
+from callslip._base.options import check_one_of, check_text
 from callslip.agent import Agent
+from callslip.agent._roles import check_waiting
 from callslip.errors import UsageError
 from callslip.events import ModelAsked, Progress, TicketOpened
 from callslip.mcp._blocks import blocks_of, shown_parts

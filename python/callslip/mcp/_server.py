@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from callslip._options import check_dict_of_texts, check_text
+from callslip._base.options import check_dict_of_texts, check_text
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import ToolError, UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from callslip._failure import message_of
-from callslip._redaction import redact_likely_secrets
+from callslip._base.failure import message_of
+from callslip._base.redaction import redact_likely_secrets
 from callslip.mcp._faults import ServerFailure
 from callslip.tools import Context, Effect, NeedsApproval, Outcome
 from callslip.tools._retries import retries_by_effect

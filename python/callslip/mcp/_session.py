@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from callslip import _lazy
+from callslip._base import _lazy
+from callslip._base.failure import TRANSIENT_STATUSES
 from callslip._core import __version__
-from callslip._failure import TRANSIENT_STATUSES
 from callslip.errors import ToolError
 from callslip.mcp._clock import Clock
 from callslip.mcp._faults import (

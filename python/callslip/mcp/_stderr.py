@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TextIO
 
-from callslip._log import GuardedLogger
-from callslip._redaction import Secrets
+from callslip._base.log import GuardedLogger
+from callslip._base.redaction import Secrets
 
 __all__ = ["ServerStderr", "mcp_logger"]
 

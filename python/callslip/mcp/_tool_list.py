@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import ToolError
 from callslip.mcp._faults import SessionLost, location
 from callslip.mcp._stderr import mcp_logger

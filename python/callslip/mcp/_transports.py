@@ -11,9 +11,9 @@ from pathlib import PurePath
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from callslip import _lazy
-from callslip._options import check_dict_of_texts, check_text, check_type
-from callslip._redaction import Secrets
+from callslip._base import _lazy
+from callslip._base.options import check_dict_of_texts, check_text, check_type
+from callslip._base.redaction import Secrets
 from callslip.errors import ToolError, UsageError
 from callslip.mcp._incoming import MessageListener, ObservedStream, repaired_body
 from callslip.mcp._secrets import public_url, server_secrets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from callslip._options import check_whole
+from callslip._base.options import check_whole
 
 __all__ = ["Bounds"]
 

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
-from callslip._failure import message_of, one_line
-from callslip._options import check_flag, check_text
-from callslip._redaction import redact_likely_secrets
+from callslip._base.failure import message_of, one_line
+from callslip._base.options import check_flag, check_text
+from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import UsageError
 from callslip.models._context import check_context
 from callslip.models._grammar_forms import (

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import TypeAlias, TypeGuard
 
-from callslip._failure import message_of
+from callslip._base.failure import message_of
 from callslip.errors import CallslipError, UsageError
 from callslip.models._reply import Message
 from callslip.parts import File, Image

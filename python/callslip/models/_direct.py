@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads import pool
 from callslip.errors import ModelError
 from callslip.models._attempt import Attempt, report_reply

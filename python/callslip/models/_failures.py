@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from callslip._backoff import safe_field
-from callslip._failure import message_of
+from callslip._base.backoff import safe_field
+from callslip._base.failure import message_of
 from callslip.models._fields import field
 from callslip.models._finish_reasons import quote_body
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from callslip._options import check_seconds, check_whole
+from callslip._base.options import check_seconds, check_whole
 from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts
 from callslip.models._call import ModelCall

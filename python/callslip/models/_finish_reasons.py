@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-from callslip._redaction import redact_likely_secrets
+from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import ModelError
 from callslip.models._fields import field
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from json import JSONDecodeError
 from urllib.parse import urlsplit
 
-from callslip._backoff import safe_field
+from callslip._base.backoff import safe_field
 from callslip.errors import ModelError
 from callslip.models._finish_reasons import quote_text
 

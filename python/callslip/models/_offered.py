@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from callslip._options import check_type, check_whole, checked_texts, shown
+from callslip._base.options import check_type, check_whole, checked_texts, shown
 from callslip.errors import UsageError
 
 __all__ = ["check_create", "check_messages", "check_offered"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from callslip._backoff import raised_from
-from callslip._failure import message_of
+from callslip._base.backoff import raised_from
+from callslip._base.failure import message_of
 from callslip.models._failures import is_context_full, is_refusal
 from callslip.models._retry_rules import status_of
 from callslip.parts import PartKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast, get_args
 
-from callslip._options import shown
+from callslip._base.options import shown
 from callslip.errors import UsageError
 from callslip.models._reply import Message, Messages
 from callslip.parts import PartKind

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from callslip import _lazy
-from callslip._options import check_number
+from callslip._base import _lazy
+from callslip._base.options import check_number
 from callslip.errors import UsageError
 
 __all__ = ["FixedPrices", "KnownPrices", "Prices"]

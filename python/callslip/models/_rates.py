@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from weakref import WeakSet
 
-from callslip._options import check_number
+from callslip._base.options import check_number
 from callslip._threads.forks import after_in_child
 
 __all__ = ["Rates", "Reservation"]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from callslip._options import shown
+from callslip._base.options import shown
 from callslip.errors import ModelError
 from callslip.models._finish_reasons import quote_body
 from callslip.models._no_reply import check_body, check_chunks_came, kept_body, reply_in

@@ -7,9 +7,9 @@ import threading
 import time
 from weakref import WeakSet
 
-from callslip._backoff import requested_wait
-from callslip._failure import message_of, one_line
-from callslip._redaction import redact_likely_secrets
+from callslip._base.backoff import requested_wait
+from callslip._base.failure import message_of, one_line
+from callslip._base.redaction import redact_likely_secrets
 from callslip._threads.forks import after_in_child
 from callslip.models._retry_rules import is_of_request
 

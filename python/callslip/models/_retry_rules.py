@@ -6,8 +6,8 @@ codes and types of errors, headers, and names of classes.
 
 from __future__ import annotations
 
-from callslip._backoff import headers_of, raised_from, safe_field
-from callslip._failure import is_transient
+from callslip._base.backoff import headers_of, raised_from, safe_field
+from callslip._base.failure import is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
 from callslip.models._failures import codes_of, is_context_full, is_refusal, server_words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callslip._backoff import backoff, requested_wait
-from callslip._options import check_seconds, check_whole
+from callslip._base.backoff import backoff, requested_wait
+from callslip._base.options import check_seconds, check_whole
 from callslip.models._attempt import Attempt, Attempts
 from callslip.models._retry_rules import is_retriable
 from callslip.models._wrapper import Wrapper

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from callslip._options import shown
-from callslip._usage import Usage
+from callslip._base.options import shown
+from callslip._base.usage import Usage
 from callslip.errors import UsageError
 from callslip.models._fields import field
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from callslip._options import (
+from callslip._base.options import (
     check_flag,
     check_number,
     check_path,

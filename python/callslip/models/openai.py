@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from typing import Any, ClassVar, Self, cast
 
-from callslip._options import check_flag
+from callslip._base.options import check_flag
 from callslip.models._client_model import ClientModel
 from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create

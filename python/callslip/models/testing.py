@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
-from callslip._options import check_called_with, check_flag, check_whole, shown
+from callslip._base.options import check_called_with, check_flag, check_whole, shown
 from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall

@@ -23,10 +23,10 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
+from callslip._base.json import to_json
+from callslip._base.log import GuardedLogger
+from callslip._base.options import check_text, check_type, checked_texts
 from callslip._core import Document, ToolSet
-from callslip._json import to_json
-from callslip._log import GuardedLogger
-from callslip._options import check_text, check_type, checked_texts
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._app import App, document_of
 from callslip.openapi._auth import Auth, check_auth, check_headers, client_has_secrets

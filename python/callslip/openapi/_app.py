@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
-from callslip._failure import log_failure
-from callslip._redaction import Secrets
+from callslip._base import _lazy
+from callslip._base.failure import log_failure
+from callslip._base.redaction import Secrets
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import ToolError

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callslip._failure import describe_failure
-from callslip._options import check_dict_of_texts
+from callslip._base.failure import describe_failure
+from callslip._base.options import check_dict_of_texts
 from callslip._threads.pool import in_thread
 from callslip.errors import UsageError
 from callslip.tools._callable import is_async

@@ -11,19 +11,19 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
 from typing import Any
 
-from callslip import _lazy
-from callslip._backoff import retry_after
-from callslip._core import Document
-from callslip._failure import (
+from callslip._base import _lazy
+from callslip._base.backoff import retry_after
+from callslip._base.failure import (
     TRANSIENT_STATUSES,
     describe_failure,
     is_transient,
     log_failure,
     message_of,
 )
-from callslip._json import to_json
-from callslip._options import check_flag, check_seconds, check_whole
-from callslip._redaction import Secrets
+from callslip._base.json import to_json
+from callslip._base.options import check_flag, check_seconds, check_whole
+from callslip._base.redaction import Secrets
+from callslip._core import Document
 from callslip._threads.pool import in_thread
 from callslip.errors import ToolError
 from callslip.openapi._app import App

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
-from callslip._options import check_text
+from callslip._base import _lazy
+from callslip._base.options import check_text
 from callslip.errors import ToolError, UsageError
 from callslip.openapi._server import is_link_local
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from callslip._base.options import check_flag, check_text, check_whole, checked_texts
 from callslip._core import Document
-from callslip._options import check_flag, check_text, check_whole, checked_texts
 from callslip.errors import ToolError, UsageError
 from callslip.tools import NeedsApproval
 from callslip.tools._approval import check_needs_approval

@@ -11,8 +11,8 @@ from email.utils import collapse_rfc2231_value
 from http import HTTPStatus
 from typing import NamedTuple
 
+from callslip._base.json import result_json, to_json
 from callslip._core import Part, json_text
-from callslip._json import result_json, to_json
 from callslip.parts import File, received
 
 __all__ = ["Content", "content_of", "retry_hint", "status_line", "with_headers"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from callslip._extras import needs
-from callslip._options import check_flag, shown
+from callslip._base.extras import needs
+from callslip._base.options import check_flag, shown
 from callslip.errors import UsageError
 from callslip.events import Compacted, Event, RunFinished, TicketOpened
 from callslip.runs import Run

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from callslip._json import to_json
-from callslip._redaction import Secrets, redact_credentials
+from callslip._base.json import to_json
+from callslip._base.redaction import Secrets, redact_credentials
 
 __all__ = [
     "clean",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context
 
-from callslip._log import GuardedLogger
+from callslip._base.log import GuardedLogger
 from callslip.events import RunFinished
 from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._shared_trace import tracer_for

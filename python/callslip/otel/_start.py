@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from callslip._json import from_json
+from callslip._base.json import from_json
 from callslip.runs import Run
 
 __all__ = ["Start", "start_of"]

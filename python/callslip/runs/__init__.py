@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.runs._result import RunResult, StopReason
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket, TicketKind, TicketStatus

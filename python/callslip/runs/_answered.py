@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from callslip._json import ResultError, result_json
+from callslip._base.json import ResultError, result_json
 from callslip.errors import UsageError
 from callslip.parts import Said
 from callslip.runs._elsewhere import from_text, to_text

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from callslip import _core
-from callslip._json import ResultError, to_json
-from callslip._options import check_known, check_text
+from callslip._base.json import ResultError, to_json
+from callslip._base.options import check_known, check_text
 from callslip.errors import UsageError
 from callslip.parts import Content, Said, read_content
 from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, naming, say, tell

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
-from callslip import _core, _lazy
+from callslip import _core
+from callslip._base import _lazy
 from callslip._threads import pool
 from callslip._threads.shield import shielded
 from callslip.errors import (

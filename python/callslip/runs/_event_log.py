@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from callslip import _lazy
-from callslip._call_line import printable
-from callslip._json import to_json
-from callslip._log import GuardedLogger
+from callslip._base import _lazy
+from callslip._base.call_line import printable
+from callslip._base.json import to_json
+from callslip._base.log import GuardedLogger
 from callslip.events import (
     ApprovalChecked,
     Approved,

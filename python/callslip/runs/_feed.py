@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
 from weakref import WeakValueDictionary
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._core import Delta
 from callslip.events import (
     ApprovalChecked,

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from callslip import _core, _lazy
+from callslip import _core
+from callslip._base import _lazy
 from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import CallslipError

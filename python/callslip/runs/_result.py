@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.errors import UsageError
 from callslip.runs._ending import raise_failure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from callslip._base.options import check_text
 from callslip._core import Outcome
-from callslip._options import check_text
 from callslip.errors import UsageError
 from callslip.runs._answered import answered, outcome_to_text
 from callslip.runs._conversation import (

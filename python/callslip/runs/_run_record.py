@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from callslip._options import check_whole
-from callslip._usage import Usage
+from callslip._base.options import check_whole
+from callslip._base.usage import Usage
 from callslip.parts import File
 from callslip.runs._log_cache import check_seq
 from callslip.runs._origin import origin_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from callslip import _core
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.limits import limit_message
 from callslip.runs._result import RunStatus, StopReason
 from callslip.runs._view_imports import import_views

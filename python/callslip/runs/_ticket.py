@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from callslip._call_line import call_line
-from callslip._json import from_json
+from callslip._base.call_line import call_line
+from callslip._base.json import from_json
 from callslip.parts import File
 from callslip.runs._view_imports import import_views
 

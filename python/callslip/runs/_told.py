@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from callslip._call_line import printable
+from callslip._base.call_line import printable
 from callslip.errors import UsageError
 from callslip.events import (
     Compacted,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
-from callslip._json import to_json
+from callslip._base import _lazy
+from callslip._base.json import to_json
 from callslip.look import runs_to_html, to_html
 from callslip.look._numbers import duration
 from callslip.look._outputs import Bundle, bundle_of_facts, bundle_of_table, bundle_of_trace

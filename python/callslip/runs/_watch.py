@@ -9,8 +9,8 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
-from callslip import _lazy
-from callslip._options import check_flag
+from callslip._base import _lazy
+from callslip._base.options import check_flag
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.errors import StoreError, UsageError

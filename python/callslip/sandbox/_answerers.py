@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from callslip._options import check_called_with, checked_texts
+from callslip._base.options import check_called_with, checked_texts
 from callslip._runtime.calls import enclosing_session
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError

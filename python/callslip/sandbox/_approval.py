@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callslip import _core
-from callslip._options import check_called_with
+from callslip._base.options import check_called_with
 from callslip._threads.pool import in_thread
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import find_person

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from callslip._options import check_dict_of_texts, check_seconds, check_text
+from callslip._base.options import check_dict_of_texts, check_seconds, check_text
 from callslip.errors import RunnerLost, UsageError
 from callslip.sandbox._process import RunnerProcess
 

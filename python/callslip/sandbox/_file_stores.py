@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import UsageError
 from callslip.sandbox._folders import new_file
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import UsageError
 
 __all__ = ["ArtifactFolder", "WorkFolder", "new_file", "read_file", "remove_tree"]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from callslip import _core, _lazy
+from callslip import _core
+from callslip._base import _lazy
 from callslip.errors import InterpreterMissing, IsolationUnavailable, ScriptRefused
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from callslip._options import check_type
+from callslip._base.options import check_type
 from callslip.parts import Image
 from callslip.sandbox._display import artifact_html, result_html, result_text
 from callslip.sandbox._folders import ArtifactFolder, new_file

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from callslip._log import GuardedLogger
-from callslip._options import check_text
+from callslip._base.log import GuardedLogger
+from callslip._base.options import check_text
 from callslip.errors import SandboxError, ScriptRefused, UsageError
 from callslip.sandbox._file_stores import FileStore, first_line
 from callslip.sandbox._folders import WorkFolder

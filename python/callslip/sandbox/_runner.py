@@ -11,7 +11,7 @@ from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from callslip import _core
-from callslip._options import check_called_with, check_one_of, check_text, check_type
+from callslip._base.options import check_called_with, check_one_of, check_text, check_type
 from callslip.errors import UsageError
 from callslip.runs import Run
 from callslip.sandbox._answerers import Ask, check_ask

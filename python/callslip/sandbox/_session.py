@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callslip import _core
-from callslip._options import check_flag
+from callslip._base.options import check_flag
 from callslip._threads.current_loop import check_loop, interruptible, is_in_loop
 from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import ListAnswerer, find_answerer

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip._threads import pool
 from callslip.errors import RunnerLost
 from callslip.sandbox._display import live_kernel

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.sandbox._answerers import Attend, Screen
 from callslip.sandbox._events import InputRequest, ScriptEvent
 from callslip.sandbox._text import prompt_lines

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from callslip._json import to_json
+from callslip._base.json import to_json
 from callslip.errors import RunCancelled, ScriptRefused
 from callslip.sandbox._description import describe
 from callslip.sandbox._display import show_artifact

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from callslip._base.json import from_json, to_json
 from callslip._core import ToolSet
-from callslip._json import from_json, to_json
 from callslip.tools import Tool
 
 __all__ = ["arguments_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, get_args
 
-from callslip._options import check_one_of, check_text, shown
+from callslip._base.options import check_one_of, check_text, shown
 from callslip.errors import UsageError
 from callslip.runs import Run, RunResult, Ticket
 from callslip.runs._ticket import Outcome

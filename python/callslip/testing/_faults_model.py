@@ -8,8 +8,8 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
-from callslip import _lazy
-from callslip._options import check_called_with, check_type, shown
+from callslip._base import _lazy
+from callslip._base.options import check_called_with, check_type, shown
 from callslip.errors import UsageError
 from callslip.models._call import ModelCall
 from callslip.models._direct import answer, join_chunks, read_whole

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from callslip._options import shown
+from callslip._base.options import shown
 from callslip.errors import UsageError
 from callslip.tools import Context, Tool, Tools
 from callslip.tools._outcome import Outcome

@@ -7,7 +7,7 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip import errors
-from callslip._backoff import headers_of, retry_after
+from callslip._base.backoff import headers_of, retry_after
 from callslip.models._call import ModelCall
 from callslip.models._direct import answer
 from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from callslip._options import check_one_of, check_path, check_text, checked_texts
-from callslip._redaction import redact_credentials
+from callslip._base.options import check_one_of, check_path, check_text, checked_texts
+from callslip._base.redaction import redact_credentials
 from callslip.errors import UsageError
 from callslip.models._reply import Messages
 from callslip.testing._recorded_model import RecordedModel

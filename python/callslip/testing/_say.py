@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from callslip._base.options import check_text, shown
 from callslip._core import ToolSet
-from callslip._options import check_text, shown
 from callslip.errors import UsageError
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.tools import Tool, Tools

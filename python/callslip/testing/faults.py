@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from callslip._options import check_seconds
+from callslip._base.options import check_seconds
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.testing._call_text import CallText

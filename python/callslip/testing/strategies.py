@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from callslip._extras import needs
-from callslip._options import check_flag
+from callslip._base.extras import needs
+from callslip._base.options import check_flag
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.protocols import Protocol, ProtocolName

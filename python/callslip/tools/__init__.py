@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from callslip._options import check_flag
+from callslip._base.options import check_flag
 from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._ask_user import ask_user
 from callslip.tools._callable import enclosing_names

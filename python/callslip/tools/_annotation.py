@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from callslip._labels import label_schema, labels_text, named
+from callslip._base.labels import label_schema, labels_text, named
 from callslip.parts import File
 from callslip.tools._context import parts_here
 

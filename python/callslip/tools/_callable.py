@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from callslip import _lazy
-from callslip._json import ResultError, from_json, to_json
-from callslip._options import check_seconds, check_text
+from callslip._base import _lazy
+from callslip._base.json import ResultError, from_json, to_json
+from callslip._base.options import check_seconds, check_text
 from callslip.errors import ToolError, UsageError
 from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, TypeAlias
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 __all__ = ["read_docstring"]
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+from callslip._base.json import to_json
 from callslip._core import Outcome, ToolSet
-from callslip._json import to_json
 from callslip.errors import ToolError, UsageError
 from callslip.tools._callable import json_schema
 from callslip.tools._returns import described

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from callslip._base.failure import ModelFacing, message_of, one_line
 from callslip._core import Outcome
-from callslip._failure import ModelFacing, message_of, one_line
 
 __all__ = ["Fail", "NotDone", "Outcome", "Retry"]
 

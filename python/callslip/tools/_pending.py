@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from callslip._json import to_json
-from callslip._options import check_known, check_seconds
+from callslip._base.json import to_json
+from callslip._base.options import check_known, check_seconds
 from callslip.errors import ToolError, UsageError
 from callslip.tools._returns import described
 from callslip.tools._signature import read_return

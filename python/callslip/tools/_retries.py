@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from callslip._failure import is_transient, log_failure, unwrap_group
-from callslip._options import check_whole
+from callslip._base.failure import is_transient, log_failure, unwrap_group
+from callslip._base.options import check_whole
 from callslip.errors import UsageError
 
 __all__ = ["RETRIES", "RetryOn", "RetryRule", "retries_by_effect"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from callslip._failure import message_of
+from callslip._base.failure import message_of
 from callslip.errors import UsageError
 from callslip.tools._annotation import shape_of
 from callslip.tools._reads import without_reads

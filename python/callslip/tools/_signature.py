@@ -10,10 +10,10 @@ import typing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from callslip._failure import ModelFacing, message_of, one_line
-from callslip._json import to_json
-from callslip._labels import LabelError
-from callslip._redaction import redact_likely_secrets
+from callslip._base.failure import ModelFacing, message_of, one_line
+from callslip._base.json import to_json
+from callslip._base.labels import LabelError
+from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import ToolError
 from callslip.tools._annotation import is_required, labels_told, shape_of, tell_labels
 from callslip.tools._reads import without_reads

@@ -8,17 +8,17 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
-from callslip._backoff import requested_wait
-from callslip._core import ToolSet
-from callslip._failure import (
+from callslip._base.backoff import requested_wait
+from callslip._base.failure import (
     describe_failure,
     is_transient,
     log_failure,
     message_of,
     unwrap_group,
 )
-from callslip._json import ResultError, result_json, to_json
-from callslip._options import check_flag, check_one_of
+from callslip._base.json import ResultError, result_json, to_json
+from callslip._base.options import check_flag, check_one_of
+from callslip._core import ToolSet
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
 from callslip.errors import UsageError

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
-from callslip._labels import PARTS, LabelError
+from callslip._base.labels import PARTS, LabelError
 from callslip.tools._annotation import is_required
 from callslip.tools._context import parts_here
 from callslip.tools._equal_keys import check_keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.events import (
     Compacted,
     Event,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.events import (
     ApprovalChecked,
     Approved,

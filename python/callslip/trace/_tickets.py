@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from callslip._usage import Usage
+    from callslip._base.usage import Usage
     from callslip.trace._trace import Trace
 
 __all__ = ["Approval", "TicketSpan", "ToolAttempt"]

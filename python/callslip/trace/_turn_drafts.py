@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from callslip._json import from_json
+from callslip._base.json import from_json
 from callslip.events import (
     AnswerOffered,
     Event,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.trace._tickets import TicketSpan
 
 __all__ = ["Mark", "MarkKind", "ModelAttempt", "ShortenedHistory", "TraceViolation", "Turn"]

@@ -10,7 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
-from callslip._options import check_text
+from callslip._base.options import check_text
 from callslip.errors import UsageError
 from callslip.web._requests import is_own_origin, is_secure, place_of
 

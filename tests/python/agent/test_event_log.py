@@ -202,4 +202,4 @@ def test_what_a_handler_raises_ends_no_run(monkeypatch, capsys, part, driver, sh
 def test_a_record_names_the_place_that_has_written_it(caplog):
     run(call("burn", shelf="a"), FINISH)
     (record,) = [one for one in caplog.records if one.name == "callslip.tools"]
-    assert (record.filename, record.funcName) == ("_failure.py", "log_failure")
+    assert (record.filename, record.funcName) == ("failure.py", "log_failure")

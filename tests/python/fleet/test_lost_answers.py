@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from callslip import Agent, TicketStore, tool
-from callslip._runtime.elsewhere import Elsewhere
+from callslip._runtime.shared.remote_calls import Elsewhere
 from callslip.fleet import Fleet
 from callslip.fleet._calls import CallHere
 from callslip.fleet._driven import Driven

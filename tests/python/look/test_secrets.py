@@ -5,7 +5,7 @@ import re
 import pytest
 
 from callslip import Agent, ScriptedModel, UsageError, tool
-from callslip._redaction import Secrets
+from callslip._base.redaction import Secrets
 from callslip.look import to_html
 from hostile import Page
 from scripted import act, finish

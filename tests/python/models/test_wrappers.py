@@ -31,7 +31,7 @@ from callslip import (
     replay,
     tool,
 )
-from callslip._backoff import requested_wait
+from callslip._base.backoff import requested_wait
 from callslip.models import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._retry_rules import is_for_another_model, is_retriable

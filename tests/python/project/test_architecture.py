@@ -32,7 +32,7 @@ MOST_FIELDS = 12
 # How many fields these types have, which only becomes fewer.
 TYPES_WITH_MANY_FIELDS = {
     # Of the public face: a field for each option, under the name that users pass.
-    "callslip.agent.Agent": 21,
+    "callslip.agent._agent.Agent": 21,
     "callslip.models.local.LocalModel": 18,
     "callslip.tools._tool.Tool": 16,
     # Handles of a run: what users read, and what the driver and the watchers share through it.

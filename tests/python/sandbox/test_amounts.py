@@ -14,7 +14,8 @@ import tempfile
 
 import pytest
 
-from callslip import PythonRunner, ScriptLimits, _lazy
+from callslip import PythonRunner, ScriptLimits
+from callslip._base import _lazy
 from callslip.sandbox import _native
 from sandbox.hostile import User
 from sandbox.killed import PR_SET_CHILD_SUBREAPER, TREE, _launchers, kill_many

@@ -17,7 +17,7 @@ from callslip import (
     ScriptRefused,
     ScriptResult,
 )
-from callslip._json import to_json
+from callslip._base.json import to_json
 from callslip.errors import CallslipError
 from callslip.sandbox import Isolation
 from callslip.sandbox._display import show_artifact

@@ -471,7 +471,9 @@ def test_wrong_places_are_refused(monkeypatch):
         PythonRunner(files="folder", backend=CommandRunner(["x"]))
     with pytest.raises(UsageError, match="^this PythonRunner keeps no files of runs: pass files=…"):
         PythonRunner().delete_files("x")
-    monkeypatch.delitem(sys.modules["callslip._lazy"].__dict__, "obstore_store", raising=False)
+    monkeypatch.delitem(
+        sys.modules["callslip._base._lazy"].__dict__, "obstore_store", raising=False
+    )
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(UsageError) as caught:
         PythonRunner(files="s3://bucket/agents")

@@ -30,7 +30,7 @@ import typing_extensions
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 
 from callslip import Tool, ToolError, tool
-from callslip._json import to_json
+from callslip._base.json import to_json
 from callslip.tools._annotation import shape_of
 from callslip.tools._toolbox import as_tool
 from tool_calls import called, properties

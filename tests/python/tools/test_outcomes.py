@@ -15,8 +15,8 @@ import pytest
 from pydantic import AfterValidator
 
 from callslip import Agent, Context, Fail, Retry, ScriptedModel, Tool, tool
+from callslip._base.failure import describe_failure
 from callslip._core import Outcome
-from callslip._failure import describe_failure
 from callslip.tools._toolbox import as_tool
 from scripted import act, finish
 from tool_calls import CONTEXT, call, called, kind_and_text

@@ -25,8 +25,8 @@ import pytest
 from pydantic import BaseModel
 
 from callslip import Agent, ScriptedModel, tool
+from callslip._base.json import ResultError, to_json
 from callslip._core import Outcome
-from callslip._json import ResultError, to_json
 from callslip.tools import Tool
 from scripted import act, finish
 from tool_calls import call, called, kind_and_text

@@ -14,8 +14,9 @@ from numbers import Number
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from callslip import _core, _lazy
-from callslip._frame import table_of
+from callslip import _core
+from callslip._base import _lazy
+from callslip._base.frame import table_of
 from callslip.errors import UsageError
 from callslip.parts import File, Marks, file_of
 

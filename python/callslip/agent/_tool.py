@@ -6,14 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from callslip._base.json import to_json
 from callslip._core import ToolSet
-from callslip._json import to_json
 from callslip.errors import ToolError
 from callslip.tools import NeedsApproval, Tool
 from callslip.tools._approval import approval_traits
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip.agent._agent import Agent
 
 __all__ = ["AgentTool"]
 

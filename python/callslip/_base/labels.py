@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 if TYPE_CHECKING:
     from callslip.parts import File

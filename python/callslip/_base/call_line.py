@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from callslip import _lazy
-from callslip._unseen import replace_unseen
+from callslip._base import _lazy
+from callslip._base.unseen import replace_unseen
 
 __all__ = ["call_line", "printable"]
 

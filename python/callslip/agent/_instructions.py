@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callslip._called import called, called_sync
-from callslip._options import check_called_with, check_text
+from callslip._base.options import check_called_with, check_text
+from callslip._runtime.called import called, called_sync
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:

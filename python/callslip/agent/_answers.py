@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from callslip._base.failure import message_of
+from callslip._base.json import from_json, to_json
+from callslip._base.options import check_called_with
 from callslip._core import ToolSet
-from callslip._failure import message_of
-from callslip._json import from_json, to_json
-from callslip._options import check_called_with
 from callslip._threads import pool
 from callslip.errors import UsageError
 from callslip.tools._callable import is_async

@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 from callslip import _core
-from callslip._usage import Usage
+from callslip._base.usage import Usage
 from callslip.errors import StoreError
 from callslip.runs import Run
-from callslip.store import StoredRun, TicketStore, open_stores
+from callslip.runs._stored import StoredRun
+from callslip.store._store import TicketStore, open_stores
 
 __all__ = ["StoreFile", "is_open_here", "is_store_file"]
 

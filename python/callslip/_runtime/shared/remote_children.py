@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from callslip import _core
-from callslip._json import to_json
+from callslip._base.json import to_json
 from callslip._runtime.children import (
     instructions_below,
     levels_below,
@@ -15,9 +15,9 @@ from callslip._runtime.children import (
     task_outcome_of,
     worker_for,
 )
-from callslip._runtime.elsewhere import Below
-from callslip._runtime.place import Place, child_id, new_seal_key, place_below
 from callslip._runtime.session import RunSession
+from callslip._runtime.shared.remote_calls import Below
+from callslip._runtime.shared.tree_position import Place, child_id, new_seal_key, place_below
 from callslip._runtime.start import start
 from callslip._threads import pool
 from callslip.parts import Said
@@ -26,7 +26,7 @@ from callslip.runs._elsewhere import from_text, to_text
 
 if TYPE_CHECKING:
     from callslip._core import Command
-    from callslip._runtime.elsewhere import Elsewhere
+    from callslip._runtime.shared.remote_calls import Elsewhere
     from callslip.agent import Agent
     from callslip.store import TicketStore
     from callslip.tools import Outcome

@@ -120,6 +120,6 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'callslip._lazy' has no attribute {name!r}")
+        raise AttributeError(f"module 'callslip._base._lazy' has no attribute {name!r}")
     module = globals()[name] = import_module(_MODULES[name])
     return module

@@ -9,7 +9,18 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
-from callslip._agent_options import (
+from callslip._base.options import check_flag, check_known, check_one_of, check_text
+from callslip._runtime.drive import drive_async, drive_sync
+from callslip._runtime.joined import join, join_sync
+from callslip._runtime.keyed import begin_on_loop, begin_sync
+from callslip._runtime.known import Known
+from callslip._runtime.questions import Askers
+from callslip._runtime.sessions import continued_session, new_session
+from callslip._runtime.setup import RunSetup
+from callslip._threads.current_loop import check_loop
+from callslip.agent._answers import AnswerCheck, Answers
+from callslip.agent._instructions import Instructions
+from callslip.agent._options import (
     accepted_options,
     check_template,
     check_tool_names,
@@ -20,8 +31,8 @@ from callslip._agent_options import (
     runner_of,
     store_of,
 )
-from callslip._agent_overrides import in_effect, is_any_in_effect, overridden
-from callslip._agent_roles import (
+from callslip.agent._overrides import in_effect, is_any_in_effect, overridden
+from callslip.agent._roles import (
     Waiting,
     agent_for_role,
     check_roles,
@@ -29,19 +40,8 @@ from callslip._agent_roles import (
     roles_of,
     waiting_tools,
 )
-from callslip._agent_runs import AgentRuns
-from callslip._agent_tool import AgentTool
-from callslip._answers import AnswerCheck, Answers
-from callslip._instructions import Instructions
-from callslip._options import check_flag, check_known, check_one_of, check_text
-from callslip._runtime.drive import drive_async, drive_sync
-from callslip._runtime.joined import join, join_sync
-from callslip._runtime.keyed import begin_on_loop, begin_sync
-from callslip._runtime.known import Known
-from callslip._runtime.questions import Askers
-from callslip._runtime.sessions import continued_session, new_session
-from callslip._runtime.setup import RunSetup
-from callslip._threads.current_loop import check_loop
+from callslip.agent._runs import AgentRuns
+from callslip.agent._tool import AgentTool
 from callslip.errors import UsageError
 from callslip.limits import Limits, check_limits
 from callslip.parts import Content
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from callslip._agent_options import AgentOptions, OverrideOptions, TaskCheck
-    from callslip._instructions import InstructionsOption
+    from callslip.agent._instructions import InstructionsOption
+    from callslip.agent._options import AgentOptions, OverrideOptions, TaskCheck
     from callslip.approval import Answerer, Approver
     from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model

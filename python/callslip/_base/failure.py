@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from callslip import _lazy
-from callslip._log import GuardedLogger
-from callslip._redaction import redact_likely_secrets
+from callslip._base import _lazy
+from callslip._base.log import GuardedLogger
+from callslip._base.redaction import redact_likely_secrets
 
 __all__ = [
     "TRANSIENT_STATUSES",

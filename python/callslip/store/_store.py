@@ -15,8 +15,8 @@ from typing import Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
-from callslip._exports import export_lines, without_decisions
-from callslip._options import (
+from callslip._base.exports import export_lines, without_decisions
+from callslip._base.options import (
     check_flag,
     check_known,
     check_place,
@@ -26,17 +26,15 @@ from callslip._options import (
     check_whole,
     is_url,
 )
-from callslip._store_reads import StoreReads
 from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import tell_deleted
-from callslip.runs._result import RunStatus
-from callslip.runs._stored import StoredRun, StoredRuns
+from callslip.store._reads import StoreReads
 
-__all__ = ["Durability", "RunStatus", "StoredRun", "StoredRuns", "TicketStore", "replay"]
+__all__ = ["Durability", "TicketStore", "open_stores", "replay"]
 
 Durability: TypeAlias = Literal["full", "normal", "memory"]
 

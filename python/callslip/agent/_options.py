@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from callslip._options import (
+from callslip._base.options import (
     check_called_with,
     check_flag,
     check_type,
@@ -19,10 +19,10 @@ from callslip.errors import TemplateError, ToolError, UsageError
 from callslip.models._call import ModelCall
 
 if TYPE_CHECKING:
-    from callslip._answers import AnswerCheck
-    from callslip._instructions import InstructionsOption
     from callslip._runtime.setup import RunSetup
-    from callslip.agent import Agent
+    from callslip.agent._agent import Agent
+    from callslip.agent._answers import AnswerCheck
+    from callslip.agent._instructions import InstructionsOption
     from callslip.history import HistoryPolicy, Summarize
     from callslip.limits import Limits
     from callslip.models._reply import Model

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
-from callslip._options import check_known
+from callslip._base.options import check_known
 from callslip._runtime.background import start_task
 from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
@@ -32,7 +32,7 @@ from callslip.tools._context import not_in_a_tool
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
     from callslip._runtime.stream import RunStream
-    from callslip.agent import Agent
+    from callslip.agent._agent import Agent
     from callslip.approval import Answerer, Approver
     from callslip.limits import Limits
 

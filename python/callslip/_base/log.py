@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 __all__ = ["GuardedLogger"]
 

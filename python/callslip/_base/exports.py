@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 from callslip.errors import ReplayError, UsageError
 
 __all__ = ["export_lines", "read_export_file", "without_decisions"]

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 if TYPE_CHECKING:
     import logging

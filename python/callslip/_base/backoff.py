@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 
-from callslip import _lazy
+from callslip._base import _lazy
 
 __all__ = [
     "backoff",

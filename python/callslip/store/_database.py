@@ -8,7 +8,8 @@ from typing import Any, Literal, Self
 
 from callslip.errors import UsageError
 from callslip.runs import Run
-from callslip.store import StoredRun, TicketStore
+from callslip.runs._stored import StoredRun
+from callslip.store._store import TicketStore
 
 __all__ = ["StoreDatabase", "waiting_in"]
 

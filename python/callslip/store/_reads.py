@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from callslip import _core
-from callslip._options import (
+from callslip._base.options import (
     check_filter,
     check_flag,
     check_known,
@@ -25,7 +25,7 @@ from callslip.runs._view_imports import import_views
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
-    from callslip.store import TicketStore
+    from callslip.store._store import TicketStore
 
 __all__ = ["StoreReads"]
 

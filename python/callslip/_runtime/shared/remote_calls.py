@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from callslip import _lazy
-from callslip._json import to_json
-from callslip._runtime.place import child_id
+from callslip._base import _lazy
+from callslip._base.json import to_json
+from callslip._runtime.shared.tree_position import child_id
 from callslip._threads import pool
 from callslip.errors import StoreError
 from callslip.runs._answered import outcome_from_text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip.agent._agent import Agent
 
 __all__ = ["in_effect", "is_any_in_effect", "overridden"]
 

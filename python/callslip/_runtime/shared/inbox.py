@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from callslip._log import GuardedLogger
-from callslip._runtime.elsewhere import Elsewhere, Ended
+from callslip._base.log import GuardedLogger
+from callslip._runtime.shared.remote_calls import Elsewhere, Ended
 from callslip.errors import StoreError, UsageError
 from callslip.runs._answered import outcome_from_text
 from callslip.runs._elsewhere import from_text

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from callslip._agent_overrides import in_effect
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.questions import NOBODY
+from callslip.agent._overrides import in_effect
 from callslip.errors import UsageError
 from callslip.protocols import find_protocol
 from callslip.roles import Role
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip.agent._agent import Agent
     from callslip.approval import Answerer, Approver
     from callslip.protocols import Protocol
 
