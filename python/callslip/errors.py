@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from callslip.runs import Run, Usage
+    from callslip._base.usage import Usage
+    from callslip.runs import Run
 
 __all__ = [
     "Busy",

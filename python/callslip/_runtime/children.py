@@ -21,9 +21,9 @@ from callslip.tools import Outcome
 if TYPE_CHECKING:
     from callslip._core import Command
     from callslip._runtime.beginning import FirstCommands
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.model_requests import ModelRequests
     from callslip._runtime.setup import RunSetup
-    from callslip.agent import Agent
     from callslip.store import TicketStore
 
 __all__ = [
@@ -128,7 +128,7 @@ def said_below(above: RunSession, said: Said) -> Said:
     return said_with(said, above.run.parts.values()) if above.core.has_parts else said
 
 
-def levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:
+def levels_below(agent: DrivenAgent, worker: DrivenAgent, levels: int | None) -> int | None:
     """Return how many levels may be below a child run of this worker.
 
     Args:
@@ -139,12 +139,12 @@ def levels_below(agent: Agent, worker: Agent, levels: int | None) -> int | None:
     return levels_left(levels, None if worker.limits is agent.limits else worker.limits.depth)
 
 
-def limits_below(session: RunSession, worker: Agent) -> str | None:
+def limits_below(session: RunSession, worker: DrivenAgent) -> str | None:
     """Return the limits of a child run as JSON; `None` for those of its agent."""
     return session.core.limits if worker.limits is session.agent.limits else None
 
 
-def instructions_below(session: RunSession, worker: Agent) -> str | None:
+def instructions_below(session: RunSession, worker: DrivenAgent) -> str | None:
     """Return the instructions that a run passes to a child run of the same agent."""
     if worker._instructions is not session.agent._instructions:
         return None
@@ -153,7 +153,7 @@ def instructions_below(session: RunSession, worker: Agent) -> str | None:
 
 
 def check_tree(
-    store: TicketStore, core: _core.Run, agent: Agent, setup: RunSetup, levels: int | None
+    store: TicketStore, core: _core.Run, agent: DrivenAgent, setup: RunSetup, levels: int | None
 ) -> None:
     """Check that all runs below a run of the store can be resumed, before any of them is.
 
@@ -177,8 +177,8 @@ def check_tree(
 
 
 def worker_for(
-    agent: Agent, setup: RunSetup, tool: str, role: str | None, task: str
-) -> tuple[Agent, str]:
+    agent: DrivenAgent, setup: RunSetup, tool: str, role: str | None, task: str
+) -> tuple[DrivenAgent, str]:
     """Return the agent for a task, and the task as that agent reads it."""
     own = setup.toolbox.find(tool)
     if own is not None:

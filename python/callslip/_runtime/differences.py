@@ -12,15 +12,16 @@ from callslip.errors import UsageError
 from callslip.runs import Run
 
 if TYPE_CHECKING:
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.setup import RunSetup
-    from callslip.agent import Agent
+    from callslip.runs._needs import StoreOfRun
     from callslip.runs._stored import StoredRun
     from callslip.store import TicketStore
 
 __all__ = ["check_run", "check_store", "open_runs", "refusal"]
 
 
-def check_run(agent: Agent[Any], run: Run[Any]) -> list[str]:
+def check_run(agent: DrivenAgent, run: Run[Any]) -> list[str]:
     """Return what keeps an agent from continuing a run and those below it, in words."""
     worker, core = agent._in_effect(), run._core
     # A run that waits for its first worker has no tools yet.
@@ -33,13 +34,13 @@ def check_run(agent: Agent[Any], run: Run[Any]) -> list[str]:
     return found + list(_differences_below(run._store, core, worker, worker._setup_at(left), left))
 
 
-def check_store(agent: Agent[Any], store: TicketStore) -> list[str]:
+def check_store(agent: DrivenAgent, store: TicketStore) -> list[str]:
     """Return the open runs of an agent's name that it cannot continue, each with the reasons."""
     runs = open_runs(store.runs(agent=agent._in_effect().name, status="running"))
     return [found for run_id in runs if (found := refusal(agent, store.run(run_id)))]
 
 
-def refusal(agent: Agent[Any], run: Run[Any]) -> str | None:
+def refusal(agent: DrivenAgent, run: Run[Any]) -> str | None:
     """Return why an agent cannot continue a run, with the id of the run; `None` if it can."""
     found = check_run(agent, run)
     return f"run {run.id} can't go on: {'; '.join(found)}" if found else None
@@ -52,9 +53,9 @@ def open_runs(runs: list[StoredRun]) -> list[str]:
 
 
 def _differences_below(
-    store: TicketStore | None,
+    store: StoreOfRun | None,
     core: _core.Run,
-    agent: Agent[Any],
+    agent: DrivenAgent,
     setup: RunSetup,
     levels: int | None,
 ) -> Iterator[str]:

@@ -13,14 +13,14 @@ from callslip.runs._conversation import check_message
 from callslip.runs._told import last_said, told_conversation
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip.limits import Limits
 
 __all__ = ["handed_over"]
 
 
 def handed_over(
-    agent: Agent[Any], run: Run[Any], say: Content | None, limits: Limits | None
+    agent: DrivenAgent, run: Run[Any], say: Content | None, limits: Limits | None
 ) -> tuple[Content, dict[str, Any]]:
     """Return the task of the new run, and what else `Agent.run` takes from the other one.
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from callslip._core import Run as Core
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.questions import Askers
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
 
 __all__ = ["begun_run", "join", "join_sync"]
 
@@ -38,7 +38,9 @@ Begin: TypeAlias = "Callable[[], RunSession | Run[Any]]"
 """Begins the run of a key, and returns its session; or returns the run that has the key."""
 
 
-def begun_run(agent: Agent[AnswerT], begin: Begin, deps: object, askers: Askers) -> Run[AnswerT]:
+def begun_run(
+    agent: DrivenAgent[AnswerT], begin: Begin, deps: object, askers: Askers
+) -> Run[AnswerT]:
     """Return the run of a key, which goes on in a task of its own unless somebody drives it.
 
     If the event loop of its driver ends before the run, it goes on in this one.
@@ -76,7 +78,7 @@ def _inherit(run: Run[Any], heir: Future[RunResult[Any]], task: Task[RunResult[A
 
 
 def _going_on(
-    agent: Agent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
+    agent: DrivenAgent[AnswerT], begun: RunSession | Run[Any], deps: object, askers: Askers
 ) -> Run[AnswerT]:
     session = _taken(agent, begun, deps, askers) if isinstance(begun, Run) else begun
     if isinstance(session, Run):
@@ -86,7 +88,7 @@ def _going_on(
 
 
 async def join(
-    agent: Agent[AnswerT],
+    agent: DrivenAgent[AnswerT],
     begin: Begin,
     deps: object,
     askers: Askers,
@@ -114,7 +116,7 @@ async def join(
 
 
 def join_sync(
-    agent: Agent[AnswerT], begin: Begin, deps: object, askers: Askers
+    agent: DrivenAgent[AnswerT], begin: Begin, deps: object, askers: Askers
 ) -> RunResult[AnswerT]:
     """Wait in this thread for the result of the run of a key. Ctrl-C leaves it unfinished."""
     begun = begin()
@@ -131,7 +133,9 @@ def join_sync(
             begun = _left(session, error, begin)
 
 
-def _taken(agent: Agent[Any], run: Run[Any], deps: object, askers: Askers) -> RunSession | Run[Any]:
+def _taken(
+    agent: DrivenAgent, run: Run[Any], deps: object, askers: Askers
+) -> RunSession | Run[Any]:
     """Return the session of a run that goes on here; or the run, if that is over or driven."""
     if run._driver is not None or not run._core.event_count or _is_over(run._core):
         return run

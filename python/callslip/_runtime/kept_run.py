@@ -19,8 +19,8 @@ from callslip.runs._run import run_under_way
 
 if TYPE_CHECKING:
     from callslip._core import SharedRuns
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
     from callslip.parts import Said
     from callslip.runs import Run
     from callslip.store import TicketStore
@@ -55,7 +55,7 @@ class DrivenRun(NamedTuple):
 
 
 def open_or_follow(
-    agent: Agent,
+    agent: DrivenAgent,
     run_id: str,
     said: Said | None,
     deps: object,
@@ -94,7 +94,7 @@ def open_or_follow(
         return DrivenRun(run, after, partial(resumed_session, agent, run_id, deps))
 
 
-def _followed(agent: Agent, store: TicketStore, run_id: str, why: DrivenElsewhere) -> Run:
+def _followed(agent: DrivenAgent, store: TicketStore, run_id: str, why: DrivenElsewhere) -> Run:
     run = store.run(run_id)
     if run._driver is None:
         # Its agent reads the answer, and does not continue it here.

@@ -20,8 +20,8 @@ from callslip.runs._conversation import run_lock
 from callslip.runs._elsewhere import driven_result
 
 if TYPE_CHECKING:
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
     from callslip.store import TicketStore
 
 __all__ = [
@@ -39,7 +39,7 @@ _MARKED = re.compile(re.escape(_core.Part.MARK) + "[0-9a-f]{32}")
 
 
 def begin_on_loop(
-    agent: Agent, task: Content, known: Known, opened: Callable[..., RunSession]
+    agent: DrivenAgent, task: Content, known: Known, opened: Callable[..., RunSession]
 ) -> RunSession | Run:
     """Begin a run on the event loop that is running, unless there is one with its key.
 
@@ -68,7 +68,7 @@ def begin_on_loop(
 
 
 def begin_sync(
-    agent: Agent, task: Content, known: Known, opened: Callable[..., RunSession]
+    agent: DrivenAgent, task: Content, known: Known, opened: Callable[..., RunSession]
 ) -> RunSession | Run:
     """Begin a run in this thread, unless there is one with its key. As `begin_on_loop`."""
 
@@ -84,7 +84,7 @@ def begin_sync(
 
 
 def _begin(
-    agent: Agent,
+    agent: DrivenAgent,
     task: Content,
     known: Known,
     opened: Callable[..., RunSession],
@@ -167,7 +167,7 @@ def _taken(run: Run, message: str) -> KeyTaken:
     return error
 
 
-def result_for(agent: Agent[Any], run: Run) -> RunResult[Any]:
+def result_for(agent: DrivenAgent, run: Run) -> RunResult[Any]:
     """Return the result of a run that is over, which this agent need not have driven."""
     if run._agent is None:
         run._agent = agent

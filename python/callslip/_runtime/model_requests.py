@@ -15,9 +15,9 @@ from callslip.models._retry_rules import is_refused_request
 
 if TYPE_CHECKING:
     from callslip._core import Grammar
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
     from callslip._runtime.shown_history import ShownHistory
-    from callslip.agent import Agent
     from callslip.history import History
     from callslip.models._call import ModelCall
     from callslip.models._reply import Messages
@@ -48,7 +48,7 @@ class ModelRequests:
         "shown",
     )
 
-    def __init__(self, run: Run, agent: Agent) -> None:
+    def __init__(self, run: Run, agent: DrivenAgent) -> None:
         self._run = run
         self._agent = agent
         # Without options and history policy the model is called directly.

@@ -17,14 +17,16 @@ from callslip.errors import StoreError
 from callslip.runs._conversation import is_driven
 
 if TYPE_CHECKING:
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
     from callslip.runs import RunResult
 
 __all__ = ["resume_all", "resume_all_sync"]
 
 
-async def resume_all(agent: Agent, deps: object, at_once: int) -> dict[str, RunResult | Exception]:
+async def resume_all(
+    agent: DrivenAgent, deps: object, at_once: int
+) -> dict[str, RunResult | Exception]:
     """Resume the unfinished runs of an agent, so many at once. As `Agent.resume_all`."""
     check_whole("at_once", at_once, 1)
     check_loop()
@@ -45,7 +47,7 @@ async def resume_all(agent: Agent, deps: object, at_once: int) -> dict[str, RunR
     return {run_id: result for run_id, result in results.items() if result is not None}
 
 
-def resume_all_sync(agent: Agent, deps: object) -> dict[str, RunResult | Exception]:
+def resume_all_sync(agent: DrivenAgent, deps: object) -> dict[str, RunResult | Exception]:
     """Resume the unfinished runs of an agent, one after the other. As `resume_all`."""
     results: dict[str, RunResult | Exception] = {}
     for run_id in unfinished_runs(agent):
@@ -59,13 +61,13 @@ def resume_all_sync(agent: Agent, deps: object) -> dict[str, RunResult | Excepti
     return results
 
 
-def _opened(agent: Agent, run_id: str, deps: object) -> RunSession | None:
+def _opened(agent: DrivenAgent, run_id: str, deps: object) -> RunSession | None:
     """Open a run that was unfinished when it was listed; `None` if it is over by now."""
     store = agent._in_effect()._required_store()
     return open_reachable(store, run_id, partial(unfinished_session, agent, run_id, deps))
 
 
-def _is_driven(agent: Agent, run_id: str, error: Exception) -> bool:
+def _is_driven(agent: DrivenAgent, run_id: str, error: Exception) -> bool:
     """Whether the error is that another driver works on the run."""
     if not isinstance(error, StoreError):
         return False

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from callslip._core import Run as CoreRun
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
-    from callslip.agent import Agent
     from callslip.models._call import ModelCall
     from callslip.models._reply import ModelReply
-    from callslip.store import TicketStore
+    from callslip.runs._needs import StoreOfRun
     from callslip.tools import Tool
 
 __all__ = ["RunSession"]
@@ -89,7 +89,7 @@ class RunSession:
     def __init__(
         self,
         run: Run,
-        agent: Agent,
+        agent: DrivenAgent,
         setup: RunSetup,
         first_commands: FirstCommands,
         *,
@@ -98,7 +98,7 @@ class RunSession:
     ) -> None:
         self.run: Run = run
         self.core: CoreRun = run._core
-        self.agent: Agent = agent
+        self.agent: DrivenAgent = agent
         self.setup: RunSetup = setup
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
@@ -122,7 +122,7 @@ class RunSession:
         return self.agent._model
 
     @property
-    def store(self) -> TicketStore | None:
+    def store(self) -> StoreOfRun | None:
         """The store that keeps the run."""
         return self.run._store
 

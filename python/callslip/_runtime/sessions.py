@@ -30,7 +30,7 @@ from callslip.runs._origin import keep_origin
 from callslip.runs._told import ToldMessages
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip.limits import Limits
     from callslip.store import TicketStore
 
@@ -60,7 +60,7 @@ def new_run_id() -> str:
 
 
 def new_session(
-    agent: Agent,
+    agent: DrivenAgent,
     task: Content,
     *,
     deps: object = None,
@@ -142,7 +142,7 @@ def _inbox_of(session: RunSession, above: RunSession | None) -> Inbox | None:
 
 
 def resumed_session(
-    agent: Agent,
+    agent: DrivenAgent,
     run_id: str,
     deps: object = None,
     *,
@@ -198,7 +198,7 @@ def resumed_session(
     return session
 
 
-def unfinished_session(agent: Agent, run_id: str, deps: object) -> RunSession | None:
+def unfinished_session(agent: DrivenAgent, run_id: str, deps: object) -> RunSession | None:
     """Return the session of a run to resume, unless it has ended: it may have been cancelled.
 
     Raises:
@@ -242,7 +242,7 @@ def _misfit(core: _core.Run, setup: _core.Setup) -> UsageError | None:
 
 
 def said_session(
-    agent: Agent,
+    agent: DrivenAgent,
     run_id: str,
     said: Said | None,
     deps: object = None,
@@ -270,7 +270,7 @@ def _say(said: Said, session: RunSession) -> list[_core.Command]:
         return commands + core.send(said.text, now, said.parts, said.key)
 
 
-def continued_session(agent: Agent, run: Run, commands: list[_core.Command]) -> RunSession:
+def continued_session(agent: DrivenAgent, run: Run, commands: list[_core.Command]) -> RunSession:
     """Return the session of a run of this agent that no driver works on.
 
     Args:

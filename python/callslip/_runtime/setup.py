@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from callslip import _core
 from callslip.protocols import ChattyProtocol
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip.tools._toolbox import Toolbox
 
 __all__ = ["RunSetup"]
@@ -42,7 +42,7 @@ class RunSetup:
         "toolbox",
     )
 
-    def __init__(self, agent: Agent[Any], *, delegates: bool, agents: bool) -> None:
+    def __init__(self, agent: DrivenAgent, *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
         self.protocol: _core.Protocol = agent._answers.native(protocol.native)
         built_in: list[str] = []

@@ -20,8 +20,8 @@ from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
     from callslip import _core
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
     from callslip.models._reply import Messages
     from callslip.runs import Run
 
@@ -43,7 +43,7 @@ class ShownHistory:
 
     __slots__ = ("_core", "_cut", "_model", "_room", "_run", "_summarize", "_transcript", "count")
 
-    def __init__(self, run: Run, agent: Agent) -> None:
+    def __init__(self, run: Run, agent: DrivenAgent) -> None:
         self._run = run
         self._core = core = run._core
         model, history = agent._model, agent.history
@@ -203,7 +203,7 @@ class ShownHistory:
         return self._cut == cut
 
 
-def policy_history(run: Run, agent: Agent) -> History:
+def policy_history(run: Run, agent: DrivenAgent) -> History:
     """Return the history of a run, whose messages a policy function chooses."""
     policy, core = agent.history, run._core
     assert callable(policy)

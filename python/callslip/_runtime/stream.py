@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
-    from callslip.agent import Agent
     from callslip.events import Delta, Event
     from callslip.parts import Content, Said
     from callslip.runs import Run, Ticket
@@ -149,7 +149,7 @@ class RunStream(Generic[AnswerT]):
         self._listen(session.agent)
         return session
 
-    def _listen(self, agent: Agent[Any]) -> None:
+    def _listen(self, agent: DrivenAgent) -> None:
         feed = feed_of(self.run)
         feed.reader = self._queue
         # Whoever decides has to see the calls of child runs that wait; otherwise nobody does.
@@ -306,11 +306,11 @@ class RunStream(Generic[AnswerT]):
             if not self._is_open or self.run._driver is not None:
                 return None
             if self._session is None:
-                self._listen(agent_of(self.run))
+                self._listen(_driven(self.run))
             commands = append_message(self.run, said)
             if commands is None:
                 return None
-            session = continued_session(agent_of(self.run), self.run, commands)
+            session = continued_session(_driven(self.run), self.run, commands)
             self._open(session)
             # Made before the loop's thread can drive the session to its end.
             result = PendingResult(session)
@@ -368,3 +368,8 @@ def _give_up(found: RunSession | DrivenRun) -> None:
     if not isinstance(found, DrivenRun):
         release(found)
         feed_of(found.run).reader = None
+
+
+def _driven(run: Run[Any]) -> DrivenAgent:
+    # Every agent of a run was passed by the runtime.
+    return cast("DrivenAgent", agent_of(run))

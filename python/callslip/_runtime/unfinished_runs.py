@@ -8,7 +8,7 @@ from callslip.errors import UsageError
 from callslip.runs._conversation import is_driven
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip.runs import Ticket
     from callslip.runs._stored import StoredRun
     from callslip.store import TicketStore
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["unfinished_runs"]
 
 
-def unfinished_runs(agent: Agent) -> list[str]:
+def unfinished_runs(agent: DrivenAgent) -> list[str]:
     """Return the runs of the agent's name that can be resumed, oldest first.
 
     A process may have ended between the end of a run and that of its child runs. Those are ended

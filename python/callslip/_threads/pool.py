@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from callslip._base import _lazy
 from callslip._threads.forks import after_in_child
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from callslip._threads.gate import Gate
-    from callslip.models._reply import ReplyStream
 
 __all__ = [
     "OWN_WORKERS",
@@ -172,7 +171,11 @@ def submit_next(items: Iterator[T], gate: Gate | None) -> Future[Result[T | None
     return submit_inside(gate, next, items, None)
 
 
-def close_soon(stream: ReplyStream, reading: Future[Any] | None) -> None:
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+def close_soon(stream: _Closes, reading: Future[Any] | None) -> None:
     """Close a stream that was given up, while a thread may still be reading from it."""
     # This ends the reading from a connection, but not that from a generator.
     submit(stream.close)

@@ -13,6 +13,7 @@ from callslip.agent._roles import agents_of_tree
 from callslip.errors import UsageError
 
 if TYPE_CHECKING:
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.shared.tree_position import Place
     from callslip.store import TicketStore
     from callslip.tools import Tool
@@ -123,7 +124,7 @@ class KnownAgents:
         """Return a tool whose calls are made here, of an agent or of one below it."""
         return self._calls.get(call_name(agent, tool))
 
-    def at(self, place: Place, agent: str) -> tuple[Agent[Any], int | None] | None:
+    def at(self, place: Place, agent: str) -> tuple[DrivenAgent, int | None] | None:
         """Return the agent of a new child run, and the levels that may be below it.
 
         Args:
@@ -135,7 +136,7 @@ class KnownAgents:
 
     def fitting_at(
         self, place: Place, run_id: str, agent: str, shape: str
-    ) -> tuple[Agent[Any], int | None] | None:
+    ) -> tuple[DrivenAgent, int | None] | None:
         """Return an agent that can go on with a begun child run, as `fitting`.
 
         Args:
@@ -209,7 +210,7 @@ def _fits(agent: Agent[Any], core: _core.Run) -> bool:
     return True
 
 
-def _below(top: Agent[Any], place: Place, agent: str) -> tuple[Agent[Any], int | None] | None:
+def _below(top: Agent[Any], place: Place, agent: str) -> tuple[DrivenAgent, int | None] | None:
     """Return the agent of this name in a place below another one; `None` if that has another."""
     try:
         found = agent_at(top._in_effect(), place)

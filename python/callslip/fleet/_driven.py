@@ -20,9 +20,9 @@ from callslip.runs._feed import feed_of
 
 if TYPE_CHECKING:
     from callslip import _core
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
     from callslip._runtime.shared.remote_calls import Elsewhere
-    from callslip.agent import Agent
     from callslip.fleet._agents import KnownAgents
     from callslip.fleet._relay import Relay
     from callslip.parts import Content
@@ -254,7 +254,7 @@ class Driven:
         self.was_refused = True
         self._shared.refuse(self.claim.run_id, self.claim.epoch, at_once=at_once)
 
-    def _fitting_agent(self) -> tuple[Agent[Any], int | None] | None:
+    def _fitting_agent(self) -> tuple[DrivenAgent, int | None] | None:
         """Return the agent, and for a child run the levels that may be below it."""
         claim, agents, place = self.claim, self._agents, self._place
         if place is not None and claim.shape is None:
@@ -267,7 +267,7 @@ class Driven:
             agent = agents.fitting(claim.agent, claim.run_id, claim.shape)
         return None if agent is None else (agent, None)
 
-    def _session(self, agent: Agent[Any], levels: int | None) -> RunSession:
+    def _session(self, agent: DrivenAgent, levels: int | None) -> RunSession:
         claim, store = self.claim, self._agents.store
         at = None if self._place is None else (self._place, levels)
         if claim.given is not None and at is not None:

@@ -17,7 +17,7 @@ from callslip.models._finish_reasons import (
 from callslip.models._no_reply import empty_reply
 
 if TYPE_CHECKING:
-    from callslip.runs import Usage
+    from callslip._base.usage import Usage
 
 __all__ = ["Piece", "Reading", "check_end"]
 

@@ -20,8 +20,8 @@ from callslip.models._piece import Reading
 from callslip.models._token_counts import check_counts
 
 if TYPE_CHECKING:
+    from callslip._base.usage import Usage
     from callslip.models._piece import Piece
-    from callslip.runs import Usage
 
 __all__ = [
     "AsyncReplyStream",

@@ -22,10 +22,9 @@ from callslip.runs._ticket import Ticket
 from callslip.tools._context import not_in_a_tool
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
+    from callslip.runs._needs import AgentOfRun, StoreOfRun
     from callslip.runs._result import RunResult
     from callslip.runs._run import Driver, Run
-    from callslip.store import TicketStore
 
 __all__ = [
     "Decision",
@@ -58,7 +57,7 @@ _locks: WeakValueDictionary[tuple[str | int, str], threading.RLock] = WeakValueD
 _lock_of_locks = threading.Lock()
 
 
-def run_lock(store: TicketStore, run_id: str) -> threading.RLock:
+def run_lock(store: StoreOfRun, run_id: str) -> threading.RLock:
     """Return the lock for claiming a run of a store in this process.
 
     A claim only to append a message to the log is short, so another one waits for it.
@@ -68,7 +67,7 @@ def run_lock(store: TicketStore, run_id: str) -> threading.RLock:
         return _locks.setdefault((store._identity, run_id), threading.RLock())
 
 
-def is_driven(store: TicketStore, run_id: str) -> bool:
+def is_driven(store: StoreOfRun, run_id: str) -> bool:
     """Whether a driver of this process works on a run. A claim to append a message is none."""
     if not store._native.is_claimed(run_id):
         return False
@@ -168,7 +167,7 @@ def _find(run: Run, run_id: str) -> Run | None:
     return next((one for one in found if one is not None), None)
 
 
-def append_to_log(run: Run, store: TicketStore, make: Make) -> list[_core.Command]:
+def append_to_log(run: Run, store: StoreOfRun, make: Make) -> list[_core.Command]:
     """Append a message or a decision to the log of a run that no driver works on.
 
     Raises:
@@ -237,7 +236,7 @@ def decide(run: Run, told: Told, make: Decision) -> None:
     return (driven or run)._inject(make)
 
 
-def _append_at_rest(run: Run, store: TicketStore, make: Decision) -> list[_core.Command] | None:
+def _append_at_rest(run: Run, store: StoreOfRun, make: Decision) -> list[_core.Command] | None:
     """Append a message or a decision to the log of a run that no driver works on, as it is now.
 
     Somebody else may have decided, or another driver have resumed the run, since it was read.
@@ -379,7 +378,7 @@ def append_message(run: Run, said: Said) -> list[_core.Command] | None:
         return None if run._driven is not None else append_to_log(run, store, partial(make, core))
 
 
-def agent_of(run: Run) -> Agent:
+def agent_of(run: Run) -> AgentOfRun:
     """Return the agent of a run.
 
     Raises:
@@ -395,7 +394,7 @@ def agent_of(run: Run) -> Agent:
 
 
 @contextmanager
-def _claim(core: _core.Run, store: TicketStore) -> Iterator[None]:
+def _claim(core: _core.Run, store: StoreOfRun) -> Iterator[None]:
     core.claim(store._native)
     try:
         yield

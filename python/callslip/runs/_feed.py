@@ -26,10 +26,10 @@ from callslip.runs._runs_below import RunsBelow
 from callslip.runs._wakers import Wakers
 
 if TYPE_CHECKING:
+    from callslip.runs._needs import StoreOfRun
     from callslip.runs._observer import Observer
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
-    from callslip.store import TicketStore
 
 __all__ = ["Feed", "FeedReader", "feed_of", "is_wanted", "merged", "take_over_feed", "tell_deleted"]
 
@@ -336,7 +336,7 @@ def take_over_feed(run: Run, published: int | None = None) -> None:
         run._feed.observers = observers
 
 
-def tell_deleted(store: TicketStore, run_ids: Collection[str]) -> None:
+def tell_deleted(store: StoreOfRun, run_ids: Collection[str]) -> None:
     """Tell those who watch these runs, or runs below them, that they were deleted."""
     with _feeds_lock:
         feeds = list(_feeds.items())

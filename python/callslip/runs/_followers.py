@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event, Task
 
     from callslip.runs._feed import Feed
-    from callslip.store import TicketStore
+    from callslip.runs._needs import StoreOfRun
 
 __all__ = ["Followed", "follow"]
 
@@ -27,10 +27,10 @@ _LOOK = 1.0
 _TOLD_FOR = 60.0
 """Seconds for which whoever writes to a run tells it."""
 
-_followers: WeakKeyDictionary[AbstractEventLoop, dict[TicketStore, _Follower]] = WeakKeyDictionary()
+_followers: WeakKeyDictionary[AbstractEventLoop, dict[StoreOfRun, _Follower]] = WeakKeyDictionary()
 
 
-def follow(watcher: object, feed: Feed, store: TicketStore) -> Followed:
+def follow(watcher: object, feed: Feed, store: StoreOfRun) -> Followed:
     """Tell a feed what other processes write, for as long as this watcher lives.
 
     Args:
@@ -90,7 +90,7 @@ class _Follower:
         store: The store.
     """
 
-    def __init__(self, store: TicketStore) -> None:
+    def __init__(self, store: StoreOfRun) -> None:
         self._store = store
         self._followed: dict[str, Followed] = {}
         self._news: Event = _lazy.asyncio.Event()
@@ -98,7 +98,7 @@ class _Follower:
         self._task: Task[None] | None = None
 
     @property
-    def store(self) -> TicketStore:
+    def store(self) -> StoreOfRun:
         """The store."""
         return self._store
 

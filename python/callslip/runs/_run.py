@@ -32,10 +32,9 @@ from callslip.runs._waiting import runs_below, wait_of
 from callslip.runs._watch import RunWatch
 
 if TYPE_CHECKING:
-    from callslip.agent import Agent
     from callslip.runs._feed import Feed
+    from callslip.runs._needs import AgentOfRun, StoreOfRun
     from callslip.runs._result import RunStatus, StopReason
-    from callslip.store import TicketStore
 
 __all__ = ["Driver", "Run", "run_under_way"]
 
@@ -91,8 +90,8 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
         run_id: str,
         task: str,
         *,
-        agent: Agent | None = None,
-        store: TicketStore | None = None,
+        agent: AgentOfRun | None = None,
+        store: StoreOfRun | None = None,
         deps: object = None,
     ) -> None:
         self._core = core
@@ -291,7 +290,7 @@ class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
         if self._store is not None:
             _under_way[self.id] = self
 
-    def _is_in_store(self, store: TicketStore) -> bool:
+    def _is_in_store(self, store: StoreOfRun) -> bool:
         """Whether the run is in progress, and this store keeps it."""
         own = self._store
         return self._driver is not None and own is not None and own._identity == store._identity

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from callslip.runs._ticket import Ticket
 
 if TYPE_CHECKING:
+    from callslip.runs._needs import StoreOfRun
     from callslip.runs._run import Run
-    from callslip.store import TicketStore
 
 __all__ = ["Wait", "Waiting", "runs_below", "wait_of"]
 
@@ -86,7 +86,7 @@ def _add(wait: Wait, run: Run, below: Callable[[Run], Iterable[Run]]) -> bool:
     return True
 
 
-def runs_below(run: Run, store: TicketStore | None = None) -> list[Run]:
+def runs_below(run: Run, store: StoreOfRun | None = None) -> list[Run]:
     """Return the child runs of a run as they are now, wherever they are driven.
 
     Args:

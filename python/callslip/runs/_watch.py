@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from callslip._core import Ending
     from callslip.events import Delta
     from callslip.runs._followers import Followed
+    from callslip.runs._needs import StoreOfRun
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
     from callslip.runs._waiting import Wait
-    from callslip.store import TicketStore
 
 __all__ = ["RunWatch", "has_ended"]
 
@@ -294,7 +294,7 @@ class _Reply:
         return deltas
 
 
-def has_ended(run: Run, store: TicketStore) -> bool:
+def has_ended(run: Run, store: StoreOfRun) -> bool:
     """Whether a run is over, and was told nothing since. It waits for a database.
 
     Args:

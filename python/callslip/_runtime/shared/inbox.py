@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from callslip import _core
     from callslip._runtime.session import RunSession
     from callslip.runs import Run
-    from callslip.store import TicketStore
+    from callslip.runs._needs import StoreOfRun
 
 __all__ = ["Inbox", "InboxMessage", "deliver_to", "stop_delivering"]
 
@@ -219,11 +219,11 @@ class _Deliverer:
 _LOOK = 0.5
 """Seconds between two looks whether anything is still driven here."""
 
-_deliverers: WeakKeyDictionary[TicketStore, _Deliverer] = WeakKeyDictionary()
+_deliverers: WeakKeyDictionary[StoreOfRun, _Deliverer] = WeakKeyDictionary()
 _deliverers_lock = threading.Lock()
 
 
-def deliver_to(store: TicketStore, inbox: Inbox) -> None:
+def deliver_to(store: StoreOfRun, inbox: Inbox) -> None:
     """Deliver what comes for a run that is driven here, until `stop_delivering`."""
     assert store._shared is not None
     with _deliverers_lock:
@@ -233,7 +233,7 @@ def deliver_to(store: TicketStore, inbox: Inbox) -> None:
     deliverer.add(inbox)
 
 
-def stop_delivering(store: TicketStore, inbox: Inbox) -> None:
+def stop_delivering(store: StoreOfRun, inbox: Inbox) -> None:
     """Deliver nothing more to this run."""
     with _deliverers_lock:
         deliverer = _deliverers.get(store)

@@ -26,8 +26,8 @@ from callslip.runs._elsewhere import from_text, to_text
 
 if TYPE_CHECKING:
     from callslip._core import Command
+    from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.shared.remote_calls import Elsewhere
-    from callslip.agent import Agent
     from callslip.store import TicketStore
     from callslip.tools import Outcome
 
@@ -89,7 +89,7 @@ def _outcome(
     return task_outcome_of(run), run
 
 
-def agent_at(agent: Agent, place: Place) -> tuple[Agent, int | None]:
+def agent_at(agent: DrivenAgent, place: Place) -> tuple[DrivenAgent, int | None]:
     """Return the agent of a child run, and the levels that may be below it.
 
     Args:
@@ -108,7 +108,7 @@ def agent_at(agent: Agent, place: Place) -> tuple[Agent, int | None]:
 
 
 def new_child(
-    agent: Agent, run_id: str, given: str, *, at: tuple[Place, int | None], store: TicketStore
+    agent: DrivenAgent, run_id: str, given: str, *, at: tuple[Place, int | None], store: TicketStore
 ) -> RunSession:
     """Return the session of a child run that was given away, and begins.
 
