@@ -227,7 +227,8 @@ def figure(kind: str) -> float:
 
 def known_figures() -> dict[str, float]:
     """Return the figures that hold."""
-    return json.loads(FIGURES.read_text("utf-8"))
+    figures: dict[str, float] = json.loads(FIGURES.read_text("utf-8"))
+    return figures
 
 
 def lower() -> None:
@@ -244,8 +245,8 @@ def main() -> None:
     if arguments == ["--lower"]:
         lower()
     elif arguments == ["--worst"]:
-        counted = {path: count([path])[0].total() for kind in KINDS for path in files(kind)}
-        for path, number in sorted(counted.items(), key=lambda item: -item[1])[:60]:
+        totals = {path: count([path])[0].total() for kind in KINDS for path in files(kind)}
+        for path, number in sorted(totals.items(), key=lambda item: -item[1])[:60]:
             print(f"{number:4} {path.relative_to(ROOT)}")
     elif arguments:
         for path in map(Path, arguments):

@@ -85,7 +85,7 @@ def headers_of(error: BaseException) -> dict[str, str]:
 
 
 def raised_from(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its direct causes: another one that was being handled says nothing."""
+    """Yield an exception and its direct causes, without exceptions that were only being handled."""
     following: BaseException | None = error
     for _ in range(_CAUSES):
         if following is None:

@@ -1,4 +1,4 @@
-"""A call in one line, for the person who approves it."""
+"""A call in one line, as people approve it."""
 
 from __future__ import annotations
 

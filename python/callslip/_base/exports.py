@@ -36,7 +36,7 @@ def export_lines(log: str | os.PathLike[str] | Iterable[str]) -> list[str]:
 
 
 def read_export_file(path: str | os.PathLike[str]) -> str:
-    """Return the text of a file. It may be compressed with gzip, as an archive of runs is.
+    """Return the text of a file. The file can be compressed with gzip, like an archive of runs.
 
     Raises:
         UsageError: It is not text, or is damaged.
@@ -72,7 +72,7 @@ _TELLS = (
 def without_decisions(lines: Iterable[str]) -> list[str]:
     """Return the log of a run without the approval of calls that have no outcome.
 
-    Whoever wrote the log may have written them. These calls await approval again.
+    The author of the log may have invented the approvals. These calls await approval again.
 
     Raises:
         ReplayError: A line is not JSON, or the log is compacted and has such an approval inside.
@@ -112,7 +112,7 @@ def _event(line: str) -> tuple[str, Any]:
             if not isinstance(ticket, int):
                 return "", None
     except (ValueError, KeyError, TypeError, AttributeError):
-        # It is refused where it is read.
+        # `import_run` refuses the line.
         return "", None
     return kind, data
 

@@ -10,10 +10,10 @@ __all__ = ["needs"]
 
 @contextmanager
 def needs(requirement: str) -> Iterator[None]:
-    """Import packages of others, or name what has to be installed.
+    """Import optional packages, or name the extra that installs them.
 
     Args:
-        requirement: What installs them, such as `"callslip[otel]"`.
+        requirement: The argument of `pip install`, such as `"callslip[otel]"`.
 
     Raises:
         ModuleNotFoundError: A package is missing.

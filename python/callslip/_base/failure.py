@@ -60,7 +60,7 @@ def message_of(error: BaseException) -> str:
 
 def _replace_surrogates(text: str) -> str:
     """Replace halves of surrogate pairs, as in names of files: the log is UTF-8."""
-    # A subclass of str may have methods of its own.
+    # A subclass of str may override methods.
     return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -38,13 +38,13 @@ def to_json(value: object) -> str:
 
     Strings, numbers, lists and dicts are written as they are. Pydantic models, dataclasses, enums,
     dates, paths, UUIDs and decimals as pydantic writes them; sets sorted, so that equal results
-    have equal text; bytes as text where they are UTF-8, else in base64; data frames by rows, with
+    have equal text; bytes as text if they are UTF-8, else in base64; data frames by rows, with
     their size first; arrays as lists; NaN, infinities and integers of more than 4,300 digits as
     strings, because few can read such numbers; numbers of other kinds and errors as `str(value)`.
 
     Raises:
         ResultError: Two keys of a dict are the same in JSON, something was not awaited, an object
-            has no JSON of its own or contains itself, or the value is nested too deeply.
+            has no JSON form or contains itself, or the value is nested too deeply.
     """
     if type(value) is int and -(10**18) < value < 10**18:
         return str(value)
@@ -54,7 +54,7 @@ def to_json(value: object) -> str:
             _check_keys(value)
     except ResultError:
         raise
-    except Exception:  # noqa: BLE001  # a foreign object may raise anything while it is read
+    except Exception:  # noqa: BLE001  # any object of the program may raise anything while it is read
         try:
             text = _dumps(_to_plain(value, {}))
         except ResultError:
@@ -89,7 +89,7 @@ def result_json(value: object) -> tuple[str, list[_core.Part]]:
         text = to_json(value)
     finally:
         _marks.reset(token)
-    # A value may have been written twice, the first time in vain.
+    # A value may have been written twice, if the first attempt failed.
     return text, [part for part in marks.parts if part.label in text] if marks.parts else []
 
 
@@ -197,7 +197,7 @@ def _made(make: Callable[[Any], FileT], value: object) -> FileT:
 def _dump_model(dump: Callable[..., Any]) -> Any:
     try:
         return dump(mode="json")
-    except Exception:  # noqa: BLE001  # bytes that are no text, a value of a foreign type
+    except Exception:  # noqa: BLE001  # bytes that are no text, a value of an unknown type
         return dump()
 
 
@@ -238,7 +238,7 @@ def _from_library(value: object) -> Any:
 
 
 _DEEPEST = 200
-"""The levels of objects in one another that are read here, where each takes Python frames."""
+"""The levels of nested objects that are read here, since each level takes Python frames."""
 
 
 def _to_plain(value: Any, above: dict[int, object]) -> Any:
@@ -318,7 +318,7 @@ def _text(value: object) -> str:
         return f"<{type(value).__qualname__}>"
 
 
-# Made once: `json.dumps` with options of its own makes one for each call.
+# Made once: `json.dumps` with options makes a new encoder for each call.
 _encoder = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_to_json_type
 )

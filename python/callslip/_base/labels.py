@@ -33,7 +33,7 @@ def _noun(kind: type[File], *, plural: bool = False) -> str:
 
 
 def labels_text(kind: type[File], *, plural: bool = False) -> str:
-    """Return what a model is told of an argument with one or several images or files."""
+    """Return the description of an argument with one or several images or files, for the model."""
     noun = _noun(kind, plural=plural)
     subject = f"Labels of {noun}" if plural else f"The label of {noun}"
     return f'{subject} in this conversation, such as "U1" or "T3".'
@@ -50,7 +50,7 @@ def named(kind: type[FileT], value: object, files: Callable[[], Mapping[str, Fil
     Args:
         kind: `Image` or `File`.
         value: A label, the line of a part, or an image or file.
-        files: Returns those of the run, by their labels.
+        files: Returns the images and files of the run, by their labels.
 
     Raises:
         LabelError: It is none of these.
@@ -88,5 +88,5 @@ def core_schema(kind: type[FileT]) -> Any:
         return named(kind, value, files or dict)
 
     schemas = _lazy.pydantic_core.core_schema
-    # Not a plain validator, whose schema would hide the description of a `Field`.
+    # Not a plain validator, because its schema would hide the description of a `Field`.
     return schemas.with_info_before_validator_function(read, schemas.any_schema())

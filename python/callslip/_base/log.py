@@ -1,4 +1,4 @@
-"""Loggers that end nothing: a handler or filter of the program may raise."""
+"""Loggers that never raise, even if a handler or filter of the program does."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _INFO, _WARNING, _ERROR = 20, 30, 40
 
 
 class GuardedLogger:
-    """Writes records to the logger of a name. What a handler raises is shown on standard error.
+    """Writes records to the logger of a name. Exceptions of a handler are shown on standard error.
 
-    As `logging` itself does, it shows nothing if `logging.raiseExceptions` is false.
+    Like `logging` itself, it hides them if `logging.raiseExceptions` is false.
 
     Args:
         name: The name of the logger.
@@ -69,7 +69,7 @@ class GuardedLogger:
             logger.log(level, text, *args, exc_info=exc_info, extra=extra, stacklevel=3)
         except Exception:  # noqa: BLE001  # it is shown
             if _lazy.logging.raiseExceptions:
-                # Standard error may be closed, or not be there.
+                # Standard error can be closed or missing.
                 with suppress(Exception):
                     print("--- Logging error ---", file=sys.stderr)  # noqa: T201
                     traceback.print_exc(file=sys.stderr)

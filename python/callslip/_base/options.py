@@ -39,7 +39,7 @@ _LONGEST_NAME = 200
 
 
 def shown(value: object) -> str:
-    """Return a value as an error shows it: what is long, by its beginning."""
+    """Return a value as an error shows it; long values are cut."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -80,7 +80,7 @@ def check_whole(
         value: Its value.
         least: The smallest number.
         most: The largest number.
-        none: What `None` means, such as `no limit`. Default: `None` is refused.
+        none: The meaning of `None`, such as `no limit`. Default: `None` is refused.
 
     Raises:
         UsageError: It is not such a number.
@@ -106,10 +106,10 @@ def check_number(
     Args:
         name: The option.
         value: Its value.
-        kind: What is expected, such as `a number of seconds`.
+        kind: The expected kind of value, such as `a number of seconds`.
         least: The smallest number.
         zero: Whether 0 is such a number.
-        none: What `None` means, such as `no limit`. Default: `None` is refused.
+        none: The meaning of `None`, such as `no limit`. Default: `None` is refused.
 
     Raises:
         UsageError: It is not such a number.
@@ -166,7 +166,7 @@ def check_path(name: str, path: object) -> None:
 
 
 def check_new_file(name: str, path: Any) -> None:
-    """Check that a file may be written to a path: it is no folder, and is in one that exists.
+    """Check that a path can take a file: its folder exists, and it is no folder itself.
 
     Raises:
         UsageError: It may not.
@@ -266,7 +266,7 @@ def check_called_with(name: str, function: Any, *arguments: str) -> None:
     Args:
         name: The option.
         function: Its value.
-        arguments: What it is called with, such as `the task`.
+        arguments: The arguments of the function in words, such as `the task`.
 
     Raises:
         UsageError: It is no function, or takes fewer or more arguments.
@@ -287,7 +287,7 @@ def check_called_with(name: str, function: Any, *arguments: str) -> None:
 def check_filter(
     *, texts: Mapping[str, object], since: object, until: object, limit: object
 ) -> None:
-    """Check what runs or tickets are chosen by.
+    """Check a filter of runs or tickets.
 
     Raises:
         UsageError: A text is none, a time is no number, or a number no whole one.
@@ -306,7 +306,7 @@ def is_url(name: str) -> bool:
 
 
 def check_place(path: object) -> None:
-    """Check that a value names where a store is: a file, a database, or `None` for memory.
+    """Check that a value names a store: a file, a database, or `None` for memory.
 
     Raises:
         UsageError: It does not.

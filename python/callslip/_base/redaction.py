@@ -1,7 +1,7 @@
 """Redaction: secrets are kept out of results, errors and logs.
 
-There are two policies. `Secrets` redacts texts that are known to be secret, in every form in which
-they may be written. `redact_likely_secrets` redacts whatever looks like a secret.
+There are two policies. `Secrets` redacts known secrets, in every escaped form.
+`redact_likely_secrets` redacts texts that look like a secret.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PHRASE = r"secret|passw(?:or)?d|passphrase|pwd"
 # Not `token` alone: a parser's "unexpected token: 'x'" holds no secret.
 _SECRET = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|[_-]token|cookie|authorization|x-auth)"
 _CREDENTIAL = rf"{_BEFORE}(?:{_KEY}|{_PHRASE}|token|credentials?|signature)"
-# Quotes, also those of JSON in a string of JSON.
+# Quotes, including escaped ones of JSON inside a JSON string.
 _QUOTE = r"\\{0,4}['\"]"
 _ALONE = r"(?<![\w/.+=-])"
 _SCHEME = r"(?:[A-Za-z][\w-]{1,30}\s{1,3})?"
@@ -64,7 +64,7 @@ _LOGGERS = (
 
 
 class Secrets:
-    """Texts to redact, in every form in which they may be written.
+    """Texts to redact, in every escaped form.
 
     Args:
         texts: The secrets.
@@ -161,7 +161,7 @@ class Secrets:
         return _in_logs.get()
 
     def redact_logs(self) -> None:
-        """Redact what HTTP clients log in this context, until the context ends."""
+        """Redact the log records of HTTP clients in this context, until the context ends."""
         _in_logs.set(self)
         for name in _LOGGERS:
             logger = _lazy.logging.getLogger(name)
@@ -170,7 +170,7 @@ class Secrets:
 
     @contextmanager
     def redacting_logs(self) -> Iterator[None]:
-        """Redact what HTTP clients log in this context while the block is open."""
+        """Redact the log records of HTTP clients in this context while the block is open."""
         before = _in_logs.get()
         self.redact_logs()
         try:
@@ -244,7 +244,7 @@ _in_logs: ContextVar[Secrets | None] = ContextVar("callslip_secrets", default=No
 
 
 def redact_likely_secrets(text: str) -> str:
-    """Return the first 10,000 characters, without whatever looks private.
+    """Return the first 10,000 characters, with private-looking texts redacted.
 
     Removed are directories of this machine, memory addresses, and anything in the form of a
     credential.
@@ -267,7 +267,7 @@ def redact_credentials(text: str) -> str:
 
 @functools.cache
 def _beginnings() -> re.Pattern[str]:
-    """Return a pattern of what each key without one of `_WORDS` has."""
+    """Return a pattern that every key without one of `_WORDS` matches."""
     return re.compile(rf"[A-Za-z0-9]{{15}}|AQ\.|hvs\.|SG\.|\d:|(?:{'|'.join(_PREFIXES)})[-_]")
 
 
@@ -306,7 +306,7 @@ _IDS = (
     r"(?:asst|batch|call|chatcmpl|cmpl|ctc|evt|fc|file|fp|gen|item|msg|ray|req|request|resp|rs|run"
     r"|session|span|srvtoolu|step|thread|toolu|trace|vs)"
 )
-"""Beginnings of ids, which are no secrets. What else has their form may be a key."""
+"""Beginnings of ids, which are no secrets. Other texts of this form may be keys."""
 
 
 @functools.cache
@@ -351,7 +351,7 @@ def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]
             ),
             r"\1…",
         ),
-        # Not "password: required".
+        # It does not match "password: required".
         (
             re.compile(
                 rf"({_SECRET}\s{{0,9}}[:=]\s{{0,9}}{_SCHEME})"
@@ -372,9 +372,9 @@ def _credentials() -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]
 
 
 def _by_form() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of keys by their own form, and of random words where one is spoken of."""
+    """Return the patterns of keys by their form, and of random words after the mention of a key."""
     return (
-        # By their form.
+        # Keys with a known form.
         (re.compile(r"(?<![A-Za-z0-9])" + rf"(?:{'|'.join(_FORMS)})"), "…"),
         (
             re.compile(

@@ -1,4 +1,4 @@
-"""Characters that nobody sees, or that are taken for others, named."""
+"""Names for characters that are invisible or look like others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 __all__ = ["columns", "named", "replace_unseen", "strange_words", "turns", "unseen_in"]
 
-# Marks over or through the character before them. One that stands on nothing hides a sign, and more
+# Marks over or through the character before them. A mark without a character hides a sign, and more
 # than three cover the line above.
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-# Before these an emoji is asked for, or a text in its place.
+# Selectors after these characters choose an emoji or its text form.
 _EMOJI = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001faff"
@@ -34,16 +34,16 @@ _UNSEEN = re.compile(
     # The beginning of such a name, so that no text is taken for one.
     "|\u27e8(?=U\\+)"
 )
-"""A character that is not seen, or not where it stands."""
+"""A character that is invisible, or displayed in another position."""
 
-# Four of what may be marks of any script.
+# Four characters that may be marks of any script.
 _STACK = re.compile(r"[^\w\s\x00-\u02ff]{4,}")
 _MOST_MARKS = 3
 
 _BLANKS = re.compile("[\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 """Blanks that are not the one of the keyboard."""
 
-# Letters and signs that look like one of ASCII, beside those that Unicode says are its variants.
+# Letters and signs that look like an ASCII character and that NFKC does not map to it.
 _ALIKE = frozenset(
     "аАВвсСеЕНніІјЈкКмМоОрРѕЅтТхХуУһԁԛԝѵӏЬбзЗгԌ"  # Cyrillic
     "αΑβΒΕΖΗιΙκΚΜνΝοΟρΡτΤυΥχΧγϲϳω"  # Greek
@@ -52,28 +52,28 @@ _ALIKE = frozenset(
     "⁄∕⧸∶꞉․‚\u037e\u2010\u2011\u2212ǃ⁎∗ʼ\u0131٪᛬"  # noqa: RUF001
 )
 _ALPHABETS = ("CYRILLIC", "GREEK", "ARMENIAN", "COPTIC", "CHEROKEE", "LISU", "GEORGIAN")
-"""Alphabets with letters like those of the Latin one."""
+"""Alphabets with letters that look Latin."""
 
 _MOST_CHARACTERS = 3
 _MOST_WORDS = 20
 
 
 def named(text: str) -> str:
-    """Return a text in which each character that nobody sees stands by its number, `⟨U+202E⟩`.
+    """Return a text in which invisible characters are shown as code points, `⟨U+202E⟩`.
 
     So do blanks other than the one of the keyboard. Line breaks stay.
     """
     if text.isascii() and text.isprintable():
         return text
     text = _BLANKS.sub(_number, replace_unseen(text, _named))
-    # What this Python does not know has no width that could be told.
+    # Characters that this Python does not know have no known width.
     return "".join(
         one if one == "\n" or one.isprintable() else f"\u27e8U+{ord(one):04X}\u27e9" for one in text
     )
 
 
 def replace_unseen(text: str, write: Callable[[str], str]) -> str:
-    """Return a text with what a function makes of each character that is not seen as one."""
+    """Return a text in which a function replaces each invisible or misplaced character."""
     if text.isascii() and text.isprintable():
         return text
     text = _UNSEEN.sub(lambda found: write(found[0]), text)
@@ -105,7 +105,7 @@ def _named(one: str) -> str:
 
 
 def turns(text: str) -> bool:
-    """Whether a text has letters that are written from right to left: they move what is beside."""
+    """Whether a text has right-to-left letters, which move the text around them."""
     return not text.isascii() and any(
         unicodedata.bidirectional(one) in {"R", "AL", "AN"} for one in text
     )
@@ -116,7 +116,7 @@ def _number(found: re.Match[str]) -> str:
 
 
 def strange_words(text: str) -> Iterator[str]:
-    """Yield what is to be said of a text: its unseen characters, and words that look like others.
+    """Yield remarks on a text: its unseen characters, and words that look like others.
 
     Each is one line, such as `has U+202E RIGHT-TO-LEFT OVERRIDE`. At most 21 of them.
     """
@@ -173,7 +173,7 @@ def _name(one: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a text has at most, without what is not seen."""
+    """Return how many columns of a terminal a text has at most, without invisible characters."""
     if text.isascii():
         return len(text)
     return sum(

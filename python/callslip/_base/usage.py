@@ -32,7 +32,7 @@ class Usage:
         return cls(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost)
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum."""
+        """Return the sum of both usages."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,

@@ -80,20 +80,22 @@ class Agent(AgentRuns[AnswerT]):
         protocol: A protocol object, or the name of one for its defaults. Default: `"react"`.
         instructions: The part of the prompt that is about this agent: text, or a function from the
             `Context` of a run to text, sync or async. The function is called once for each new run,
-            and the run keeps the text. It stands after the tools, or where the protocol's template
-            has `instructions`. Child runs of this agent have the same text.
+            and the run keeps the text. The prompt has it after the tools, or at `instructions` in
+            the protocol's template. Child runs of this agent have the same text.
         returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
             `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
-            and the model is asked again. Default: text, or any JSON value in the ticket protocol.
+            and the model has to answer again. Default: text, or any JSON value in the ticket
+            protocol.
         check_task: Called with the task of each run that the program starts, and a `Context`,
-            before anything is asked or written down. It may be async. An exception of it is raised
-            to the caller, and the run does not begin. Tasks that a model delegates are not checked.
+            before the model is called or anything is logged. It may be async. Its exceptions
+            propagate to the caller, and the run does not begin. Tasks that a model delegates are
+            not checked.
         check_answer: Called with each answer, as a value of `returns`, and a `Context` before the
             run ends with it. It may be async. It returns `None`, or raises `Retry` with the reason
             that the model reads. Any other exception ends the run, and is raised.
         tools: Functions, `Tool`s and sources of them, such as `MCPServer`; or an `OpenAPI` document
             with its handlers.
-        limits: The limits of each run. Default: those of `Limits()`.
+        limits: The limits of each run. Default: `Limits()`.
         on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
             `LimitExceeded`. Default: `"answer"`.
         on_open_tickets: At the end of a run, `"wait"` for calls in progress, or `"cancel"` them.
@@ -194,7 +196,7 @@ class Agent(AgentRuns[AnswerT]):
         self.system_prompt: str = self._setup.system_prompt
         check_template(self.protocol, self._setup, delegate=delegate, depth=self.limits.depth)
         self.store: TicketStore | None = store_of(store)
-        # What was opened or read is shared with agents like this one.
+        # Agents made by `replace` share the open store, the loaded tools and the runner.
         own = {"tools": self._tools, "store": self.store, "python": self.python or False}
         self._given = {**given, **own, "roles": self.roles or None, "stop": self._requested["stop"]}
         self._role_agents: dict[str, Agent[Any]] = {}
@@ -220,12 +222,12 @@ class Agent(AgentRuns[AnswerT]):
     def replace(self, **options: Any) -> Agent[Any]:
         """Return a new agent like this one, with other options.
 
-        The options are those of `Agent`. An option that is not passed is as it was passed to this
-        agent. The agents share the store, the tools and the runner of scripts.
+        The options are the same as for `Agent`. An option that is not passed is as it was passed to
+        this agent. The agents share the store, the tools and the runner of scripts.
 
         Raises:
             TypeError: There is no such option.
-            UsageError: As for `Agent`, and so are the other exceptions.
+            UsageError: As for `Agent`, like the other exceptions.
         """
         return type(self)(**{**self._given, **options})
 
@@ -233,17 +235,17 @@ class Agent(AgentRuns[AnswerT]):
         """Replace options of this agent in a `with` block, for all that is started inside of it.
 
         Use it to test a program that has an agent: `with agent.override(model=ScriptedModel(…)):`.
-        New, resumed and continued runs have the options, also where this agent is a tool or has a
-        role. They hold in the context of the block, with the threads and tasks that inherit it:
-        parallel tests do not meet. Runs that are in progress and the attributes of the agent do not
-        change. An inner block is added to an outer one.
+        New, resumed and continued runs have the options, even if this agent is a tool or has a
+        role. They are stored in a context variable, which threads and tasks inherit, so parallel
+        tests do not affect each other. Runs that are in progress and the attributes of the agent do
+        not change. Nested blocks are merged.
 
         Args:
-            options: The options of `replace`, but for `returns`.
+            options: The options of `replace`, except `returns`.
 
         Raises:
             TypeError: There is no such option.
-            UsageError: As for `Agent`, and so are the other exceptions.
+            UsageError: As for `Agent`, like the other exceptions.
         """
         return overridden(self, options)
 
@@ -265,8 +267,8 @@ class Agent(AgentRuns[AnswerT]):
             task: The task, for the first user message: text, or a list of texts, images and files,
                 such as `["What is this?", Image("cat.png")]`.
             deps: An object for the tools of this run and of its child runs: `Context.deps`. It is
-                never written down. Inside a tool, the default is that of the run that calls.
-            limits: The limits of this run, in place of those of the agent. They are kept with it.
+                never stored. Default: inside a tool, the `deps` of the calling run; else `None`.
+            limits: The limits of this run, instead of the agent's limits. They are stored with it.
             messages: An earlier conversation, which the model reads before the task: mappings with
                 `role`, `"user"` or `"assistant"`, and `content`, like a task. It is kept with the
                 run.
@@ -275,22 +277,24 @@ class Agent(AgentRuns[AnswerT]):
                 A sync function is called in a thread, for one call at a time.
             answer: Answers calls of tools with `external=True`, of this run and its child runs: a
                 function of a `Ticket` that returns the result, sync or async; see `Answerer`.
-            owner: Whose data the run is: text of 1 to 200 characters, which never changes. Child
-                runs have the same. The model is not shown it. Default: nobody's.
-            key: What you call the run, such as the id of a request: text of 1 to 200 characters. In
+            owner: The owner of the run's data: text of 1 to 200 characters, which never changes.
+                Child runs have the same owner. The model does not see it. Default: no owner.
+            key: Your own name for the run, such as a request id: text of 1 to 200 characters. In
                 a store, the same key of the same owner and agent gives the same run: if there is
                 one, no other begins, and this returns its result. It continues if it was left or
                 its model failed, and outlives the task that awaits this: `Run.cancel` ends it.
 
         Raises:
             UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
-                approval or an answer, and nothing can give it; or `key` is passed without a store.
+                approval or an answer, but the run has no way to get it; or `key` is passed without
+                a store.
             KeyTaken: The run with this key has another task.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
             RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The log could not be written down. The run can be resumed from what was.
+            StoreError: The log could not be written. The run can be resumed from its last written
+                event.
         """
         from callslip._runtime.driver import drive
 
@@ -322,12 +326,12 @@ class Agent(AgentRuns[AnswerT]):
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
 
-        The arguments are those of `run`. A sync `approve` or `answer` is called in this thread,
-        unless the run or the tool has a time limit.
+        The arguments are the same as for `run`. A sync `approve` or `answer` is called in this
+        thread, unless the run or the tool has a time limit.
 
         Raises:
             UsageError: It was called inside a tool; or as for `run`.
-            ProtocolError: As for `run`, and so are the other exceptions.
+            ProtocolError: As for `run`, like the other exceptions.
             KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`. A run
                 with a key can continue, any other is cancelled.
         """
@@ -359,7 +363,7 @@ class Agent(AgentRuns[AnswerT]):
             name: The name of the tool. Default: the name of the agent.
             description: The description for the model: the kind of tasks that the agent is for.
             needs_approval: As for `tool`.
-            concurrency: Child runs of this tool at once; `None` for no bound.
+            concurrency: The number of concurrent child runs of this tool; `None` for no limit.
 
         Raises:
             ToolError: The name of the agent is not valid for a tool.
@@ -439,7 +443,7 @@ class Agent(AgentRuns[AnswerT]):
 
     @property
     def _waits_for(self) -> Waiting:
-        """The tools whose calls wait for somebody, of this agent or of one that it can start."""
+        """The tools with calls that wait for a person: of this agent, or agents it can start."""
         return waiting_tools(self) if is_any_in_effect() else self._own_waiting
 
     @cached_property

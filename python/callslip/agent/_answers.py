@@ -27,7 +27,7 @@ AnswerCheck: TypeAlias = "Callable[[Any, Context], Awaitable[None] | None]"
 """Checks an answer. It returns `None`, or raises `Retry` with the words that the model reads."""
 
 _REPORTED = 16
-"""The most faults that the model is told at once."""
+"""The most faults that one message to the model lists."""
 
 
 class Answers:
@@ -90,7 +90,7 @@ class Answers:
 
     def value_of_other(self, answer: Any) -> Any:
         """Return the answer of a run that an agent with another type may have ended. As `value`."""
-        # The conversions of other types refuse what does not fit.
+        # The conversions of other types refuse values that don't validate.
         if self.schema is not None and self._faults is None:
             answer = _fitting(self.schema, answer)
         return self.value(answer)

@@ -28,7 +28,7 @@ class Instructions:
     Attributes:
         text: The text, which is the same in all runs; empty if there is none, or if there is a
             function.
-        is_called: Whether the text is that of a function, which is called once a run.
+        is_called: Whether a function returns the text; it is called once for each run.
 
     Raises:
         UsageError: They are neither text nor a function of a context.

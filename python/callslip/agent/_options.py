@@ -54,7 +54,7 @@ TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[None] | None]"
 
 
 class AgentOptions(TypedDict, total=False):
-    """The options of `Agent` beside its model and `returns`, on which its own type depends."""
+    """The options of `Agent` except its model and `returns`, on which its own type depends."""
 
     protocol: Protocol | ProtocolName
     instructions: InstructionsOption | None
@@ -173,7 +173,7 @@ def check_template(
     """
     if not protocol._has_own_template:
         return
-    # Without the tools: what their descriptions say is no concern of the template.
+    # Without the tools, because their descriptions do not matter to the template.
     template = protocol.system_prompt()
     delegates = delegate and depth != 0
     missing = [

@@ -72,7 +72,7 @@ def agent_for_role(agent: Agent[Any], role: str) -> Agent[Any]:
 
 
 def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
-    """Return an agent with the settings of a role, and those of this agent otherwise."""
+    """Return an agent with the settings of a role; this agent's settings are the defaults."""
     protocol = find_protocol(prepared.protocol or agent.protocol)
     spawned: Agent[Any] = agent.replace(
         model=agent.model if prepared.model is None else prepared.model,
@@ -94,11 +94,11 @@ def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
 
 
 class Waiting(NamedTuple):
-    """The names of tools whose calls wait for somebody, of an agent and of those it can start.
+    """The names of tools with calls that wait for a person, of an agent and of agents it can start.
 
     Attributes:
         approval: A tool that may need approval; `None` if there is none.
-        result: A tool whose results come from outside; `None` if there is none.
+        result: A tool with results from outside; `None` if there is none.
     """
 
     approval: str | None
@@ -108,7 +108,7 @@ class Waiting(NamedTuple):
 def check_waiting(
     agent: Agent[Any], approve: Approver | None = None, answer: Answerer | None = None
 ) -> None:
-    """Raise `UsageError` if calls of a new run may wait for somebody that nothing can reach."""
+    """Raise `UsageError` if a new run may wait for a decision and has no way to get it."""
     worker = in_effect(agent)
     if worker.store is not None or (approve is not None and answer is not None):
         return
@@ -133,7 +133,7 @@ def check_waiting(
 
 
 def waiting_tools(agent: Agent[Any]) -> Waiting:
-    """Return the tools of an agent, and of those it can start, whose calls wait for somebody."""
+    """Return the tools with calls that wait for a person: of an agent, and agents it can start."""
     tools = [tool for one in agents_of_tree(agent) for tool in one._setup.toolbox]
     return Waiting(
         next((tool.name for tool in tools if tool.needs_approval is not False), None),

@@ -1,4 +1,4 @@
-"""Runs of an agent that are started, streamed or resumed: what `Agent` has beside `run`."""
+"""The methods of `Agent` that start, stream or resume runs, except `run`."""
 
 from __future__ import annotations
 
@@ -80,21 +80,21 @@ class AgentRuns(Generic[AnswerT]):
         owner: str | None = None,
         key: str | None = None,
     ) -> Run[AnswerT]:
-        """Start a run in a task of its own, and return it at once.
+        """Start a run in a separate task, and return it immediately.
 
-        The run works on its own, on the event loop that is running; nobody need watch it.
-        `await run` waits for its result, and `run.watch()` tells its events to any number of
+        The run works in the background, on the running event loop; you need not watch it.
+        `await run` waits for its result, and `run.watch()` passes its events to any number of
         watchers. If the loop ends before the run, as with `asyncio.run`, a run without a store is
-        cancelled; a run that a store keeps is left, and can be resumed.
+        cancelled; a stored run is left, and can be resumed.
 
         Args:
             task: The task of a new run: text, or a list of texts, images and files.
             run: The id of a run of the store, in place of a task. It is resumed, or takes the next
-                turn of the conversation. A run that this process works on already goes on, and so
-                does one of a database that another process works on, or that waits for a worker:
-                it is followed here.
-            say: A user message for that run. As with `Run.send`, it is passed to whoever works on
-                the run; if they leave it before they have read the message, it goes on here.
+                turn of the conversation. If this process, another process with the same database,
+                or a queue already has the run, it continues there and is followed here.
+            say: A user message for that run. As with `Run.send`, the driver of the run receives it;
+                if that driver leaves the run before it has read the message, the run continues
+                here.
             deps: As for `run`.
             limits: As for `run`.
             messages: As for `run`.
@@ -195,7 +195,7 @@ class AgentRuns(Generic[AnswerT]):
         Args:
             task: As for `start`.
             run: As for `start`. The earlier events of the run are not streamed. Leaving the block
-                early ends nothing if another driver has the run.
+                early doesn't stop the run if another driver works on it.
             say: As for `start`.
             children: Whether the events of child runs are streamed too, without deltas; see
                 `Event.run_id`. Their tickets that are awaiting approval are streamed in any case.
@@ -260,8 +260,9 @@ class AgentRuns(Generic[AnswerT]):
     def stream_sync(self, task: Content | None = None, **options: Any) -> SyncStream[AnswerT]:
         """Run a task and stream its events to synchronous code: `for event in …: …`.
 
-        The arguments and the items are those of `stream`. The run works on an event loop in another
-        thread. It begins with the first item, and is cancelled if the iteration is left early.
+        The arguments and the items are the same as for `stream`. The run works on an event loop in
+        another thread. It begins with the first item, and is cancelled if the iteration is left
+        early.
 
         Raises:
             UsageError: It was called inside a tool; or as for `stream`.
@@ -282,8 +283,8 @@ class AgentRuns(Generic[AnswerT]):
 
         Completed model and tool calls are not repeated. A call that was in progress when its
         process ended is treated according to the `effect` of its tool. The run keeps its prompt,
-        its instructions and its limits. A run that was cancelled, or whose model failed, continues
-        too; the result of any other finished run is returned again.
+        its instructions and its limits. A cancelled run, and a run that ended because its model
+        failed, continue too; for any other finished run the result is returned again.
 
         Args:
             run_id: The id of the run.
@@ -292,11 +293,11 @@ class AgentRuns(Generic[AnswerT]):
             answer: As for `run`.
 
         Raises:
-            UsageError: This agent has no store; or the run has not finished, or a message for it
-                waits, and its protocol, its tools or its `returns` are not those of this agent (see
-                `hand_over`); or its answer is not of the type in `returns`.
+            UsageError: This agent has no store; or the run still has work to do, but its protocol,
+                tools or `returns` differ from this agent's (see `hand_over`); or its answer is not
+                of the type in `returns`.
             StoreError: There is no such run, it cannot be read, or another driver works on it.
-            ProtocolError: As for `run`, and so are the other exceptions.
+            ProtocolError: As for `run`, like the other exceptions.
         """
         check_loop()
         opened = partial(self._resumed, run_id, deps, Askers.of(approve, answer))
@@ -326,15 +327,15 @@ class AgentRuns(Generic[AnswerT]):
         deps: object = None,
         limits: Limits | None = None,
     ) -> RunResult[AnswerT]:
-        """Hand the conversation of a run over to this agent, whatever its protocol and tools.
+        """Hand the conversation of a run over to this agent; protocol and tools may differ.
 
-        A new run of this agent begins. Its earlier conversation tells that of the other run: what
-        the user said, the calls with their outcomes, refused replies and the answers, in order. Not
-        told are the thoughts of the model, and the conversations of child runs: their results are.
-        A result longer than `Limits.result_bytes` is truncated with a visible mark. The other run
-        stays as it is, and may be in any state: a call without an outcome is told as such, and is
-        not made again. The new run has the owner of the other one; inside a tool, that of the run
-        that calls. To continue the same run with another model, call `resume`.
+        A new run of this agent begins. It sees the other run's conversation as text, in order: user
+        messages, calls with their outcomes, refused replies and answers. It does not see the
+        thoughts of the model or the conversations of child runs, only their results. A result
+        longer than `Limits.result_bytes` is truncated with a visible mark. The other run does not
+        change, and may be in any state: a call without an outcome is shown as such, and is not made
+        again. The new run has the owner of the other run, or inside a tool the owner of the calling
+        run. To continue the same run with another model, call `resume`.
 
         Args:
             run: The run to hand over, of any agent; or one that was read from a store.
@@ -345,7 +346,7 @@ class AgentRuns(Generic[AnswerT]):
         Raises:
             UsageError: `run` is no `Run`, or `say` is blank or not text; or it is not passed,
                 and the run was compacted after a later message of the user; or as for `run`.
-            ProtocolError: As for `run`, and so are the other exceptions.
+            ProtocolError: As for `run`, like the other exceptions.
         """
         check_loop()
         task, given = handed_over(self._agent, run, say, limits)
@@ -369,15 +370,16 @@ class AgentRuns(Generic[AnswerT]):
         return self._agent.run_sync(task, deps=deps, limits=limits, **given)
 
     def check(self, run_or_store: Run[Any] | TicketStore, /) -> list[str]:
-        """Return what keeps this agent from continuing runs, in words. Nothing is changed.
+        """Return the reasons why this agent can't continue runs, as text. Runs are not changed.
 
         A run keeps the tools, the protocol and the type of the answer that it was started with.
         An agent can continue it if each call that those tools allow is valid and means the same
         with the agent's own. Call this before a deploy, with the new agent.
 
         Args:
-            run_or_store: A run: each difference is returned, also those of open child runs. Or a
-                store: one text for each open run of this agent's name that cannot go on.
+            run_or_store: A run: each difference is returned, including differences of open child
+                runs. Or a store: one text for each open run of this agent's name that cannot
+                continue.
 
         Returns:
             The differences, each with a way out; empty if everything can go on.
@@ -401,7 +403,7 @@ class AgentRuns(Generic[AnswerT]):
         """Resume all unfinished runs of this agent's name that no driver works on.
 
         Args:
-            at_once: The number of runs in progress at once, 1 or more.
+            at_once: The number of concurrent runs, 1 or more.
             deps: As for `resume`, for each of the runs.
 
         Returns:
@@ -420,7 +422,7 @@ class AgentRuns(Generic[AnswerT]):
 
 
 def _check_on_loop() -> None:
-    """Check that a run can be started in a task of its own.
+    """Check that a run can be started in a separate task.
 
     Raises:
         UsageError: No event loop of asyncio is running.

@@ -19,7 +19,7 @@ __all__ = ["AgentTool"]
 
 
 class AgentTool(Tool[[str], Any]):
-    """A tool whose calls are child runs of an agent. Made by `Agent.as_tool`.
+    """A tool that starts a child run of an agent for each call. Made by `Agent.as_tool`.
 
     Calling it directly runs a task and returns the value of the run.
 
@@ -53,7 +53,7 @@ class AgentTool(Tool[[str], Any]):
             name=name,
             description=description,
             effect="idempotent",
-            # Its model has attempts of its own.
+            # Its model has its own attempts.
             retries=0,
             needs_approval=needs_approval,
             concurrency=concurrency,
@@ -62,7 +62,7 @@ class AgentTool(Tool[[str], Any]):
 
     def _spec(self) -> str:
         """Return the specification of the tool for the core, as JSON text."""
-        # The arguments are those of delegation, because the runtime starts a child run for both.
+        # Delegation has the same arguments, because the runtime starts a child run for both.
         (delegated,) = ToolSet.delegation("react", [])
         own = {
             "name": self.name,

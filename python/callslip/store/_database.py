@@ -91,7 +91,7 @@ class StoreDatabase:
         return store.run(run_id)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the database."""
         self._store.close()
 
     def __enter__(self) -> Self:

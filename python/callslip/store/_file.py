@@ -1,4 +1,4 @@
-"""The file of a store, read beside the process that owns it. No event of it is changed."""
+"""A store file, read while another process owns it. No event of it is changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_store_file(path: Path) -> bool:
         StoreError: The file cannot be read.
     """
     try:
-        if path.is_fifo():  # reading would take the beginning of what is in it
+        if path.is_fifo():  # reading would remove its first bytes
             return False
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -52,7 +52,7 @@ def is_open_here(path: Path) -> bool:
 
 
 _WAITS = {"approval": "parked", "result": "awaits_result"}
-"""The columns that say what tickets wait for."""
+"""The columns that say which tickets wait for approval and which for a result."""
 
 
 class StoreFile:
@@ -189,7 +189,7 @@ class StoreFile:
             raise StoreError(f"{self.path} cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the connection to the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -205,11 +205,11 @@ class StoreFile:
 
 
 _Marks: TypeAlias = tuple[int, int, list[tuple[str, str, str | None]]]
-"""The program that made a file, the version of its tables, and what it defines."""
+"""The program that made a file, the version of its tables, and the objects that it defines."""
 
 
 def _opened(address: str) -> tuple[sqlite3.Connection, _Marks]:
-    """Return a connection that can only read, and what the file says it is."""
+    """Return a read-only connection, and the identity that the file declares."""
     connection = sqlite3.connect(address, uri=True, timeout=_BUSY)
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

@@ -1,4 +1,4 @@
-"""What is read from a store: its runs and tickets, one run, and queries."""
+"""The methods of a store that read: lists of runs and tickets, one run, and queries."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class StoreReads:
             owner: The owner of their run; default any, or none.
             parent: The id of the parent of their run; default any, or none.
             awaiting_approval: Whether they are awaiting approval; default both.
-            awaiting: What they wait for: `"approval"`, or `"result"` for `Run.answer`; default
-                anything, or nothing.
+            awaiting: `"approval"` or `"result"` (for `Run.answer`): only tickets that wait for it.
+                Default: all tickets.
             since: Tickets that were opened at this time or later, in Unix seconds.
             until: Tickets that were opened before this time, in Unix seconds.
             limit: The largest number of tickets to list; default all.
@@ -178,7 +178,7 @@ class StoreReads:
         check_known("owner", owner)
         run = self._run_of(run_id)
         if owner is not None and run.owner != owner:
-            # As for a run that is not there: whose it is tells nobody else anything.
+            # The same error as for an unknown run, so callers cannot find runs of other owners.
             raise StoreError(
                 f"there is no run {run_id} in this store: it was never written here, or it was "
                 "deleted"

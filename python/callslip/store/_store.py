@@ -54,7 +54,7 @@ def _close_all() -> None:
             if store.durability == "memory":
                 failed.append(error)
     if failed:
-        # Python prints it on standard error: nothing else can handle it any more.
+        # Python prints it on standard error; no handler is left at this point.
         raise failed[0]
 
 
@@ -84,7 +84,7 @@ class TicketStore(StoreReads):
             with this object.
         durability: The point at which a run continues after an event. `"full"`: once the event is
             on the disk. `"normal"`: once the operating system has it; a power failure may lose the
-            last moments, the end of the process loses nothing. `"memory"`: at once; the file is
+            last moments, but the end of the process does not. `"memory"`: immediately; the file is
             written in the background. A database has `"full"`.
 
     Attributes:
@@ -111,13 +111,13 @@ class TicketStore(StoreReads):
                 f"expected durability='full' for a database: got {durability!r}; set "
                 "synchronous_commit in the database for less"
             )
-        # The file may be opened again after the program has changed its directory.
+        # Absolute, since the store may reopen the file after the program has changed its directory.
         self.path: str | None = None
         if path is not None and self._url is None:
             self.path = str(Path(path).absolute())
         self.address: str | None = None
         self.durability = durability
-        # Called with the id of a run that was told something, for an engine that drives it.
+        # Called with the id of a run that has received a message, for an engine that drives it.
         self._was_told: Callable[[str], None] | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -138,7 +138,7 @@ class TicketStore(StoreReads):
 
     @property
     def _identity(self) -> str | int:
-        """What two objects of one store have in common."""
+        """Equal for two objects of the same store."""
         return self.path or self._url or id(self)
 
     @property
@@ -163,14 +163,14 @@ class TicketStore(StoreReads):
     ) -> str:
         """Import an exported run, under its own id.
 
-        Whoever wrote the log decides what the run does when it is resumed, so its calls that were
-        approved and have no outcome await approval again.
+        The author of the log decides how the run continues when it is resumed, so approved calls
+        without an outcome await approval again.
 
         Args:
             log: JSON lines, as `Run.export` returns them: as text or line by line; or the path of a
-                file with them, also of an archive (`.jsonl.gz`).
-            trust: Whether approvals of calls without an outcome count: pass `True` for a log that
-                nobody else can have changed. Default: they do not.
+                file with them, or of an archive (`.jsonl.gz`).
+            trust: Whether approvals of calls without an outcome count: pass `True` only for a log
+                that others can't have changed. Default: they do not.
 
         Returns:
             The id of the run.
@@ -204,10 +204,10 @@ class TicketStore(StoreReads):
     def erase(self, *, owner: str) -> int:
         """Delete all runs of an owner, finished or not, with every byte of them.
 
-        What other owners have too stays: an image, for example, that runs of both have. In a file,
-        nothing of the runs is left in it or beside it; it is written anew for that, and needs as
-        much room on the disk again. In a database, dead rows stay in the files of the server until
-        `VACUUM FULL`. Exports, archives and files of scripts are not a part of the store.
+        Data that runs of other owners use too stays, for example an image. In a file, no byte of
+        the runs is left, nor in its side files; the file is rewritten for that, and temporarily
+        needs twice its size on the disk. In a database, dead rows stay in the files of the server
+        until `VACUUM FULL`. Exports, archives and files of scripts are not a part of the store.
 
         Args:
             owner: The owner, as for `Agent.run`.
@@ -217,7 +217,7 @@ class TicketStore(StoreReads):
 
         Raises:
             UsageError: `owner` is not the name of an owner.
-            StoreError: A driver works on one of the runs, and nothing is deleted: cancel it first.
+            StoreError: A driver works on one of the runs, so no run is deleted: cancel it first.
                 Or another program reads the file, which may have bytes of them until this is called
                 again.
         """
@@ -315,7 +315,7 @@ class TicketStore(StoreReads):
         Args:
             run_id: The id of the parent run.
             tickets: The ids of the tickets that have started the child runs; default all.
-            above: The id of the run whose driver has driven them; default the parent run.
+            above: The id of the run with the driver that has driven them; default the parent run.
         """
         above = above or run_id
         for child in self.runs(parent=run_id):
@@ -330,7 +330,8 @@ class TicketStore(StoreReads):
                         _core.Run.abandon(self._native, child.run_id, time.time(), above)
                 elif child.stop_reason != "cancelled":
                     continue
-                # A process may have ended between its end and that of the runs below it.
+                # A process may have ended after this run's end and before the end of its child
+                # runs.
                 self._end_children(child.run_id, above=above)
 
     def close(self) -> None:
@@ -371,7 +372,7 @@ class TicketStore(StoreReads):
 def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
     """Compute a run again from the replies and outcomes in its log.
 
-    No model is asked and no tool is called. Every event must be the same as in the log. So a log of
+    No model and no tool is called. Every event must be the same as in the log. So a log of
     an earlier version shows whether this version reads, checks and answers replies in the same way.
 
     Args:
