@@ -1,4 +1,4 @@
-//! Large parts of events, kept apart: an event's JSON holds a null in their place.
+//! Large parts of events, stored separately: the event's JSON has `null` instead of them.
 
 use crate::part::Part;
 use crate::protocol::Message;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// Bytes of a result that stays in its event.
 pub(super) const INLINE: usize = 4 << 10;
 
-/// What is kept apart.
+/// A part that is stored separately.
 #[derive(Clone, Copy)]
 pub(super) enum Apart<'a> {
-    /// What a run was set up with, which it shares with many.
+    /// The setup of a run, which many runs share.
     Setup(&'a Arc<Setup>),
-    /// A large result.
+    /// A result longer than `INLINE`.
     Result(&'a str),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Apart<'a> {
 pub(super) struct Stored<'a> {
     /// The event with its kind, as `{"kind":data}`.
     text: String,
-    /// What is missing in it.
+    /// The part that `text` lacks.
     pub(super) part: Option<Apart<'a>>,
 }
 
@@ -91,7 +91,7 @@ enum OutcomeWithout {
 
 impl<'a> From<&'a Start> for StartWithout<'a> {
     fn from(start: &'a Start) -> Self {
-        // All fields by name: one that is added can't be left out of what is stored.
+        // All fields by name: the compiler then refuses to leave out a new one.
         let Start {
             version,
             run_id,

@@ -1,4 +1,4 @@
-//! One driver a run: in this process by the claims here, and beyond it by what a store adds to them.
+//! Each run has one driver: the claims here ensure it in this process, leases of the store in all others.
 
 use super::{RunKey, StoreError};
 use std::collections::hash_map::Entry;
@@ -17,15 +17,15 @@ pub(super) struct Claims {
 /// How well a claim holds beyond this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
-    /// Nobody else drives the run.
+    /// No other driver works on the run.
     Sure,
-    /// It has not been confirmed for a while: nothing is begun before it is.
+    /// It was not confirmed for a while: new work waits until it is.
     Unconfirmed,
-    /// It is lost, for this reason: nothing more of the run is written.
+    /// It is lost, for this reason: no further events of the run are written.
     Lost(StoreError),
 }
 
-/// What keeps drivers in other processes out, for as long as it lives.
+/// Excludes drivers in other processes as long as it lives.
 pub(super) trait Lease: fmt::Debug + Send + Sync {
     /// How well it holds.
     fn hold(&self) -> Hold;
@@ -77,7 +77,7 @@ impl Claims {
         self.lock().contains(run_id)
     }
 
-    /// All of them, or the first that is under way.
+    /// Claims all runs, or returns the first one that is already claimed.
     pub(super) fn claim_all<'a>(
         self: &Arc<Self>,
         run_ids: impl IntoIterator<Item = &'a str>,
@@ -87,7 +87,7 @@ impl Claims {
 }
 
 impl Claim {
-    /// The run.
+    /// The id of the claimed run.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }

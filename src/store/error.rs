@@ -1,4 +1,4 @@
-//! The errors of a store, each with what to do about it.
+//! The errors of a store, each with a way out.
 
 use std::path::PathBuf;
 use thiserror::Error;
@@ -73,9 +73,9 @@ pub enum StoreError {
     #[error("{path} is open in this process with durability \"{open}\": close that store before it is opened with \"{asked}\"", path = .path.display())]
     OtherDurability {
         path: PathBuf,
-        /// What it is open with.
+        /// The durability of the open store.
         open: &'static str,
-        /// What was asked for.
+        /// The requested durability.
         asked: &'static str,
     },
     /// The folder is not there.
@@ -88,21 +88,21 @@ pub enum StoreError {
     #[error("{path} is not an SQLite database, or it is damaged: {cause}. Nothing in it was changed; choose another file, or restore a backup", path = .path.display())]
     NoDatabase {
         path: PathBuf,
-        /// What was seen.
+        /// The message of `SQLite`.
         cause: String,
     },
     /// The file is the database of another program.
     #[error("{path} is the SQLite database of another program (application_id {application_id}, with tables in it). Nothing in it was changed; choose another file", path = .path.display())]
     Foreign {
         path: PathBuf,
-        /// What it says it is.
+        /// The id in the file's header.
         application_id: i32,
     },
     /// The file says that it is ours, and defines something else.
     #[error("{path} is marked as a store of callslip, but {cause}: another program has made or changed it. Nothing in it was changed; choose another file, or restore a backup", path = .path.display())]
     Altered {
         path: PathBuf,
-        /// What is not as in a store.
+        /// The first difference from a store.
         cause: String,
     },
     /// The file was written by a later version.
@@ -118,45 +118,45 @@ pub enum StoreError {
     ReadOnly {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says, in brackets.
+        /// The system's message in brackets.
         cause: String,
     },
     /// The file can't be opened.
     #[error("{path} can't be opened: {cause}", path = .path.display())]
     Open {
         path: PathBuf,
-        /// What the system or `SQLite` says.
+        /// The message of the system or of `SQLite`.
         cause: String,
     },
     /// The file can't be read.
     #[error("{path} can't be read: {cause}. Check the disk, and that nothing else has changed the file", path = .path.display())]
     Read {
         path: PathBuf,
-        /// What the system or `SQLite` says.
+        /// The message of the system or of `SQLite`.
         cause: String,
     },
     /// Deleted data is left in the file.
     #[error("the runs are deleted, but {path} may still have bytes of them: {cause}. End the other programs that read it, and see that the disk has room for a second copy of it; then call store.erase again", path = .path.display())]
     Unscrubbed {
         path: PathBuf,
-        /// What keeps it from being written anew.
+        /// The reason why it could not be rewritten.
         cause: String,
     },
     /// The file is damaged.
     #[error("{path} seems to be damaged: {cause}. Open it again; where that does not help, restore a backup, or save what can be read with `sqlite3 {path} .recover`", path = .path.display())]
     Damaged {
         path: PathBuf,
-        /// What `SQLite` says.
+        /// The message of `SQLite`.
         cause: String,
     },
-    /// A record is not what was written.
+    /// A record differs from the record that was written.
     #[error(
         "event {seq} of run {run_id} can't be read: {cause}. It was changed by other means, or written by a newer callslip"
     )]
     Unreadable {
         run_id: String,
         seq: u64,
-        /// What is wrong with it.
+        /// The fault.
         cause: String,
     },
     /// A driver in another process works on the run.
@@ -198,21 +198,21 @@ pub enum StoreError {
     /// It is no address of a database.
     #[error("expected the URL of a database, as postgresql://user@host/database: got one that can't be used ({cause})")]
     Address {
-        /// What is wrong with it.
+        /// The fault.
         cause: String,
     },
     /// There is no connection to the server.
     #[error("{server} can't be reached: {cause}. Check that it runs, and that this machine and user may connect to it")]
     Unreachable {
         server: String,
-        /// What was seen.
+        /// The message of the system or of the driver.
         cause: String,
     },
     /// The server refuses a statement.
     #[error("{server} refused a statement: {cause}")]
     Statement {
         server: String,
-        /// What it says.
+        /// The message of the server.
         cause: String,
     },
     /// The database was not made ready.
@@ -223,7 +223,7 @@ pub enum StoreError {
         "{server} has no pgmq, the queue: install it there as an extension, or use `pip install \"callslip[postgres]\"` here, which brings its SQL"
     )]
     NoQueue { server: String },
-    /// Its tables are those of an earlier version.
+    /// The tables have an earlier version.
     #[error("{server} has schema version {found}, this callslip needs {needed}: call `callslip migrate` with its URL")]
     OlderSchema {
         server: String,
@@ -231,7 +231,7 @@ pub enum StoreError {
         /// The one of this version.
         needed: i32,
     },
-    /// Its tables are those of a later version.
+    /// The tables have a later version.
     #[error("{server} has schema version {found}, this callslip knows up to {known}: update callslip here")]
     NewerSchema {
         server: String,

@@ -4,7 +4,7 @@ use super::LogError;
 use crate::run::{Event, Record};
 use std::sync::Arc;
 
-/// Where the log of a new run begins: at 0, or with a snapshot where that is.
+/// The first position of a new run's log: 0, or the position of its snapshot.
 pub(super) fn begin(records: &[Arc<Record>]) -> u64 {
     records.first().map_or(0, |first| if matches!(first.event, Event::Compacted { .. }) { first.seq } else { 0 })
 }

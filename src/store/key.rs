@@ -1,8 +1,8 @@
-//! By what callers know runs.
+//! The keys of runs, which callers choose.
 
 use super::row::RunRow;
 
-/// By what a caller knows a run: unique among the runs of one owner and one agent.
+/// A caller's name for a run, unique among the runs of one owner and one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
 pub struct RunKey {
@@ -13,7 +13,7 @@ pub struct RunKey {
 }
 
 impl RunKey {
-    /// That of a run, if it has one.
+    /// The key of a run, if it has one.
     pub(super) fn of(row: &RunRow) -> Option<Self> {
         let key = row.key.clone()?;
         Some(Self { owner: row.owner.clone(), agent: row.agent.clone(), key })

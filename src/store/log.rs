@@ -43,7 +43,7 @@ impl Log {
         Ok(())
     }
 
-    /// All of them.
+    /// All records of the log.
     pub fn records(&self) -> &[Arc<Record>] {
         &self.records
     }

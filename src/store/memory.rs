@@ -25,7 +25,7 @@ struct Contents {
     /// The tickets that others know by a key, by their runs.
     answer_keys: HashMap<RunKey, BTreeSet<(String, TicketId)>>,
     position: u64,
-    /// The number of the next run, so that runs that began at once have an order.
+    /// The number of the next run, which orders runs with the same start time.
     next: u64,
     closed: bool,
 }
@@ -92,7 +92,7 @@ impl Run {
 }
 
 impl Run {
-    /// By what others know its tickets.
+    /// The keys of its tickets, for answers from outside.
     fn answer_keys(&self) -> impl Iterator<Item = (RunKey, TicketId)> {
         self.tickets.values().filter_map(|ticket| {
             let (owner, agent) = (self.row.owner.clone(), self.row.agent.clone());
@@ -228,7 +228,7 @@ impl Store for MemoryStore {
                 Entry::Vacant(place) => {
                     place.insert(run_id.to_owned());
                 }
-                // It was imported.
+                // An imported run must not take over a key that is in use.
                 Entry::Occupied(_) => run.row.key = None,
             }
         }
@@ -246,7 +246,7 @@ impl Store for MemoryStore {
         Ok(Position(self.lock().position))
     }
 
-    /// Everything is durable at once, so there is nothing to wake for.
+    /// Everything is durable immediately, so listeners are never woken.
     fn subscribe(&self, _: Weak<dyn Wake>) {}
 
     fn load(&self, run_id: &str) -> Result<Vec<Arc<Record>>, StoreError> {

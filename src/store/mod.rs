@@ -51,7 +51,7 @@ impl From<u64> for Position {
     }
 }
 
-/// What belongs to the same unit of commit as records.
+/// Further data for the unit of commit of some records.
 #[derive(Debug, Default)]
 pub struct With {
     /// The bytes of the parts that the records have.
@@ -74,7 +74,8 @@ pub trait Wake: Send + Sync {
 
 /// The logs of many runs.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Claims a run for one driver, until the claim is dropped. `above` is the run whose driver drives this one too.
+    /// Claims a run for one driver, until the claim is dropped. `above` is the run with the same driver, if there is
+    /// one.
     ///
     /// # Errors
     /// `UnderWay`, `Elsewhere`, `Below`: it is claimed.
@@ -109,8 +110,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Whether a driver of this process has claimed a run just now.
     fn is_claimed(&self, run_id: &str) -> bool;
 
-    /// Takes records of one run, all or none, as one unit of commit. Returns at once: they are durable when `wait` or
-    /// `durable` says so. A new run begins at 0, or with a `Compacted` at any position.
+    /// Takes records of one run, all or none, as one unit of commit. Returns immediately; `wait` and `durable` tell
+    /// when they are durable. A new run begins at 0, or with a `Compacted` at any position.
     ///
     /// # Errors
     /// `Conflict`: the first is not the run's next one, or they leave a gap. Or the store has failed or is closed.
@@ -118,7 +119,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.append_with(run_id, records, With::default())
     }
 
-    /// The same, with what comes with the records in the same unit of commit.
+    /// As `append`, with further data in the same unit of commit.
     ///
     /// # Errors
     /// As for `append`.
@@ -172,26 +173,26 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes runs, finished or not, with all runs that were started in them. Says how many there were.
     ///
     /// # Errors
-    /// `UnderWay`: one of them is claimed, and nothing is deleted. Or the store has failed.
+    /// `UnderWay`: one of them is claimed, so all of them stay. Or the store has failed.
     fn delete(&self, run_ids: &[String]) -> Result<usize, StoreError>;
 
-    /// Deletes finished runs that no other run started, with all runs that were started in them: those that ended
-    /// before `older_than` (Unix seconds) and are not among the newest `keep`, where either is given; with neither,
-    /// none. A tree of runs with a claimed one in it stays. Says how many runs there were.
+    /// Deletes finished root runs and all runs below them, if they ended before `older_than` (Unix seconds) and are not
+    /// among the newest `keep`. `None` sets no condition; with neither, no run is deleted. A tree of runs with a
+    /// claimed one in it stays. Says how many runs there were.
     ///
     /// # Errors
     /// The store has failed.
     fn prune(&self, older_than: Option<f64>, keep: Option<usize>) -> Result<usize, StoreError>;
 
-    /// Deletes all runs of an owner, finished or not, and what any deleted run has left behind: no byte of them is left
-    /// in the store, but for dead rows of a database, which its vacuum removes. Returns their ids.
+    /// Deletes all runs of an owner, finished or not, and the remains of deleted runs: no byte of them stays in the
+    /// store, except dead rows of a database, which its vacuum removes. Returns their ids.
     ///
     /// # Errors
-    /// `UnderWay`, `Elsewhere`: one of them is driven, and nothing is erased. `Read`: another program reads an older state
-    /// of the file; the runs are deleted. Or the store has failed.
+    /// `UnderWay`, `Elsewhere`: one of them is driven, so all of them stay. `Read`: another program reads an older
+    /// state of the file; the runs are deleted. Or the store has failed.
     fn erase(&self, owner: &str) -> Result<Vec<String>, StoreError>;
 
-    /// Deletes what runs that were deleted have left behind, where that isn't done with them.
+    /// Deletes the remains of deleted runs, if the store doesn't do so together with the runs.
     ///
     /// # Errors
     /// The store has failed.
@@ -208,7 +209,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Why the store has stopped, if it has.
     fn failed(&self) -> Option<String>;
 
-    /// Makes durable what is not yet, and stops. Later calls do nothing more.
+    /// Makes all records durable, and stops. Later calls have no effect.
     ///
     /// # Errors
     /// The store had failed, or fails now.

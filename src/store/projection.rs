@@ -5,16 +5,16 @@ use crate::part::Part;
 use crate::run::{Event, Note, Record, Start, Usage};
 use crate::ticket::{Outcome, Ticket, TicketId};
 
-/// What an event does to the tickets of its run.
+/// The change that an event makes to the tickets of its run.
 pub(super) enum TicketChange<'a> {
-    /// Nothing.
+    /// The tickets stay as they are.
     None,
     /// This one is new.
     Opened(Box<TicketRow>),
     /// This one has an outcome, if it had none: an outcome never changes.
     Completed { ticket: TicketId, outcome: &'a Outcome, parts: &'a [Part], untrusted: bool },
-    /// What this one is called with. `is_free` is whether it waits for no approval, and no check of the program either;
-    /// `untrusted` is whether its result turned out to be.
+    /// The arguments of this one are final. `is_free` is whether it waits for no approval, and no check of the program
+    /// either; `untrusted` is whether its result turned out to be.
     Filled { ticket: TicketId, arguments: String, parked: bool, is_free: bool, untrusted: bool },
     /// This one is tried this often so far.
     Attempted { ticket: TicketId, attempts: u32 },
@@ -28,7 +28,7 @@ pub(super) enum TicketChange<'a> {
     All(Vec<TicketRow>),
 }
 
-/// What an event does to the tickets of this run. `first` is whether the log begins with it.
+/// The change that an event makes to the tickets of this run. `first` is whether the log begins with it.
 pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> TicketChange<'a> {
     match &record.event {
         Event::TicketOpened(opened) => TicketChange::Opened(Box::new(TicketRow {

@@ -1,4 +1,4 @@
-//! Group commit: many threads hand work in, one writer takes all there is and commits it at once.
+//! Group commit: many threads push work, one writer takes all of it and commits it together.
 //!
 //! `tests/rust/interleavings/main.rs` includes this very file with loom's locks and runs through every interleaving.
 
@@ -7,17 +7,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Why nothing more is taken, or will be acknowledged.
+/// The reason why the queue accepts and acknowledges no more work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// The writer failed, for this reason.
     Failed(Arc<str>),
-    /// It was closed.
+    /// The queue was closed.
     Closed,
 }
 
-/// What waits for the writer, and how far the writer is. Positions count what was pushed, from 1; all that is pushed
-/// is acknowledged in that order.
+/// The work that waits for the writer, and the writer's position. Positions count pushed items from 1, and items are
+/// acknowledged in that order.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
@@ -57,7 +57,7 @@ impl<T> Queue<T> {
         Self { state: Mutex::new(state), work: Condvar::new(), progress: Condvar::new() }
     }
 
-    /// No code that can panic runs under this lock, so what a poisoned one holds is whole.
+    /// Ignores poisoning: no code that can panic runs under this lock, so its state is always consistent.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         state.pushed += 1;
         state.waiting.push_back((item, weight));
         let position = state.pushed;
-        // The writer sleeps only while nothing waits.
+        // The writer sleeps only while the queue is empty.
         let sleeps = state.waiting.len() == 1;
         drop(state);
         if sleeps {
@@ -84,7 +84,7 @@ impl<T> Queue<T> {
     }
 
     /// For the writer: waits for work and takes the items, at least one and else at most this weight, with
-    /// the position of its last item. `None` is the end: closed, with nothing left.
+    /// the position of its last item. `None` is the end: closed and empty.
     pub(super) fn take_batch(&self, most: usize) -> Option<(Vec<T>, u64)> {
         let mut state = self.lock();
         while state.waiting.is_empty() {
@@ -113,7 +113,7 @@ impl<T> Queue<T> {
         self.wake_waiters(state);
     }
 
-    /// Nothing that is not acknowledged by now will be; nothing more is taken. The first reason stays.
+    /// Refuses further work, and never acknowledges the work that is still waiting. The first reason stays.
     pub(super) fn fail(&self, reason: &str) {
         let mut state = self.lock();
         state.failure.get_or_insert_with(|| reason.into());
@@ -124,7 +124,7 @@ impl<T> Queue<T> {
         drop(dropped);
     }
 
-    /// Nothing more is taken; the writer ends after what waits.
+    /// Refuses further work; the writer ends after the waiting work.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.work.notify_all();

@@ -31,21 +31,21 @@ pub struct RunRow {
     pub run_id: String,
     /// The agent that works on it.
     pub agent: String,
-    /// Whose data it is.
+    /// The owner of its data.
     pub owner: Option<String>,
-    /// By what its caller knows it.
+    /// The caller's own name for it.
     pub key: Option<String>,
     /// `ticket`, `chatty` or `react`; empty for a run that waits for a worker and has not begun.
     pub protocol: String,
-    /// What the user asks for.
+    /// The task, in the user's words.
     pub task: String,
     /// The call of another run in which it was started.
     pub parent: Option<Parent>,
-    /// Why it ended, where it has.
+    /// The reason of its end, if it has ended.
     pub stop_reason: Option<StopReason>,
-    /// What went wrong, where something did.
+    /// The error that ended it, if there is one.
     pub error: Option<String>,
-    /// Model turns.
+    /// The number of model turns.
     pub turns: u32,
     pub violations: u32,
     /// Tokens of the messages, as the client says.
@@ -78,15 +78,15 @@ pub struct TicketRow {
     pub run_id: String,
     /// Its id in the run.
     pub ticket: TicketId,
-    /// What it is for.
+    /// The kind of work: a call, a child run and so on.
     pub kind: TicketKind,
     pub tool: String,
-    /// What it is for, in words.
+    /// A short description of the call or task.
     pub description: String,
-    /// The arguments of the call as JSON: with references until they are filled, then final. None where the log was
-    /// compacted by a version before 3 before it came into this store.
+    /// The arguments of the call as JSON: with references until they are filled, then final. None if the log was
+    /// compacted by a version before 3 and then imported.
     pub arguments: Option<String>,
-    /// The turn whose reply opened it.
+    /// The turn with the reply that opened it.
     pub turn: u32,
     /// The model's own name for the call (chatty).
     pub call_id: Option<String>,
@@ -98,9 +98,9 @@ pub struct TicketRow {
     pub approval_reason: Option<String>,
     /// Whether it waits for a result from outside now; `None` for a call that the runtime makes itself.
     pub awaits_result: Option<bool>,
-    /// By what others know a call whose result turned out to come from outside.
+    /// The key under which a call with a result from outside can be answered.
     pub answer_key: Option<String>,
-    /// What is known of that result, as JSON.
+    /// The description of that result, as JSON.
     pub external: Option<String>,
     /// Whether its result comes from others, or from a child run or a script that has read such a result.
     pub untrusted: bool,
@@ -129,14 +129,14 @@ impl TicketRow {
     }
 }
 
-/// Which runs are listed: those to which all that is given applies. Newest first.
+/// A filter of runs: all set fields must match. Runs are listed newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Those that are in this state.
     pub status: Option<RunStatus>,
-    /// Those of this agent.
+    /// Only runs of this agent.
     pub agent: Option<String>,
-    /// Those of this owner.
+    /// Only runs of this owner.
     pub owner: Option<String>,
     /// Those started by this run.
     pub parent: Option<String>,
@@ -149,7 +149,7 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    /// Whether all that is given applies to this run. `limit` is not about one run.
+    /// Whether the filter matches this run. `limit` is not about one run.
     pub fn admits(&self, row: &RunRow) -> bool {
         self.status.is_none_or(|status| row.status() == status)
             && self.agent.as_ref().is_none_or(|agent| row.agent == *agent)
@@ -160,18 +160,18 @@ impl RunFilter {
     }
 }
 
-/// Which tickets are listed: those to which all that is given applies. Newest first.
+/// A filter of tickets: all set fields must match. Tickets are listed newest first.
 #[derive(Debug, Clone, Default)]
 pub struct TicketFilter {
-    /// Those of this run.
+    /// Only tickets of this run.
     pub run: Option<String>,
     /// Those that are in this state.
     pub status: Option<Status>,
-    /// Those of this kind.
+    /// Only tickets of this kind.
     pub kind: Option<TicketKind>,
-    /// Those of the runs of this owner.
+    /// Only tickets in runs of this owner.
     pub owner: Option<String>,
-    /// Those of the runs that this run started.
+    /// Only tickets in child runs of this run.
     pub parent: Option<String>,
     /// Those that wait for a person's approval, or those that do not.
     pub parked: Option<bool>,
@@ -186,7 +186,7 @@ pub struct TicketFilter {
 }
 
 impl TicketFilter {
-    /// Whether all that is given applies to this ticket of this run. `limit` is not about one ticket.
+    /// Whether the filter matches this ticket of this run. `limit` is not about one ticket.
     pub fn admits(&self, row: &TicketRow, run: &RunRow) -> bool {
         self.run.as_ref().is_none_or(|run| row.run_id == *run)
             && self.status.is_none_or(|status| row.status() == status)

@@ -1,3 +1,3 @@
-//! The locks that the queue is written against: here those of std, in `tests/rust/interleavings/main.rs` loom's.
+//! The locks of the queue: here from std, in `tests/rust/interleavings/main.rs` from loom.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! What a ticket has in its events: its arguments and its result, which its row does not repeat.
+//! The arguments and the result of a ticket, which its events have and its row does not repeat.
 
 use super::row::TicketRow;
 use crate::part::Part;
@@ -6,7 +6,7 @@ use crate::ticket::Outcome;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The texts beside the row of a ticket, as a store keeps them.
+/// The texts that a store keeps in addition to the row of a ticket.
 pub(super) struct TicketTexts {
     /// The position and the data of the event of its opening.
     pub(super) opened: Option<(u64, String)>,
@@ -35,7 +35,7 @@ impl TicketTexts {
     /// Puts them into the row.
     ///
     /// # Errors
-    /// An event can't be read: its position, and what is wrong with it.
+    /// An event can't be read: its position, and the fault.
     pub(super) fn fill(self, row: &mut TicketRow) -> Result<(), (u64, String)> {
         let at = |seq: u64| move |error: serde_json::Error| (seq, error.to_string());
         // Those that were filled stand in the row itself.
@@ -45,7 +45,7 @@ impl TicketTexts {
         }
         let completed_seq = self.completed.as_ref().map_or(0, |(seq, _)| *seq);
         row.text = self.blob.or(row.text.take());
-        // A large result stands elsewhere, so that its event is read for its parts alone.
+        // A large result is stored separately, so the event is only read for its parts.
         if let Some((seq, data)) = self.completed.filter(|(_, data)| row.text.is_none() || data.contains("\"parts\":"))
         {
             let completed: Completed = serde_json::from_str(&data).map_err(at(seq))?;

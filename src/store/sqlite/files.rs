@@ -1,4 +1,4 @@
-//! Whether the files beside each other are still those that were opened: what is written to a file without a name, or
+//! Checks that the database and its log are still the files that were opened: data written to an unlinked file, or
 //! behind a hole in it, is lost.
 
 use super::place::{self, beside};
@@ -8,10 +8,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The first bytes of a write-ahead log, but for the lowest bit: the byte order of its checksums.
+/// The first bytes of a write-ahead log without the lowest bit, which is the byte order of its checksums.
 const LOG_MAGIC: u32 = 0x377f_0682;
 
-/// What has happened to the files.
+/// A fault of the files that loses data.
 #[derive(Debug, Error)]
 pub(super) enum Lost {
     #[error("the file was deleted or replaced while it was open")]
@@ -25,7 +25,7 @@ pub(super) enum Lost {
 }
 
 impl Lost {
-    /// What to do about it.
+    /// The advice of the error message.
     pub(super) fn advice(&self) -> &'static str {
         match self {
             Self::Gone => "what was in it is gone unless it was moved: put it back",
@@ -34,7 +34,7 @@ impl Lost {
         }
     }
 
-    /// Whether the log must not be put into the file: what is left of the two may still be whole without that.
+    /// Whether the log must not be written into the file: without that, the rest may still be recoverable.
     pub(super) fn is_damage(&self) -> bool {
         matches!(self, Self::Short | Self::Cut(_))
     }
@@ -61,7 +61,7 @@ impl Seen {
         }
     }
 
-    /// Its length now; `None` where it is another file, or none.
+    /// Its length now; `None` if the file is missing or another one.
     fn length_now(&self) -> Option<u64> {
         let (id, length) = place::identity(&self.path)?;
         self.id.is_none_or(|seen| seen == id).then_some(length)
@@ -77,13 +77,13 @@ impl Seen {
     }
 }
 
-/// The database, its log and what its readers share.
+/// The database, its log and its shared-memory file.
 #[derive(Debug)]
 pub(super) struct Files {
     database: Seen,
     log: Seen,
     shared: Seen,
-    /// Whether the log was emptied, as another program's checkpoint may do it: then it begins anew.
+    /// Whether the log starts over, because a checkpoint (perhaps by another program) has emptied it.
     begins_anew: bool,
 }
 
@@ -99,7 +99,7 @@ impl Files {
 
     /// Looks before a commit.
     pub(super) fn check(&mut self, connection: &Connection) -> Result<(), Lost> {
-        // Other systems than Unix tell nothing that identifies a file.
+        // Only Unix identifies a file by its inode.
         if self.database.id.is_none() {
             return Ok(());
         }
@@ -142,15 +142,15 @@ fn pages(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(number("page_count")?.cast_unsigned().saturating_mul(number("page_size")?.cast_unsigned()))
 }
 
-/// Whether a log begins as one. `SQLite` holds no locks on it, so that it may be opened and closed.
+/// Whether a log begins as one. `SQLite` holds no locks on it, so opening and closing it is safe.
 fn is_log(path: &Path) -> bool {
     let mut magic = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && u32::from_be_bytes(magic) & !1 == LOG_MAGIC
 }
 
-/// Whether a file that nobody has open is shorter than its own header says: it was cut, or something ended while it put
-/// the log into it.
+/// Whether a file that no process has open is shorter than its own header says: it was cut, or a process ended while it
+/// wrote the log into the file.
 pub(super) fn is_short(path: &Path) -> bool {
     let mut header = [0; 100];
     let Ok(length) = fs::metadata(path).map(|metadata| metadata.len()) else { return false };
@@ -158,7 +158,7 @@ pub(super) fn is_short(path: &Path) -> bool {
         return false;
     }
     let word = |at: usize| header.get(at..at + 4).and_then(|bytes| Some(u32::from_be_bytes(bytes.try_into().ok()?)));
-    // The count of pages is that of the change which it names.
+    // The page count is only valid for the change that its header names.
     if word(24) != word(92) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! One owning process a file: a lock file beside it, held by the kernel for as long as the process lives.
+//! Each file has one owning process: a lock file next to it, which the kernel holds as long as the process lives.
 
 use super::place;
 use crate::store::StoreError;
@@ -39,7 +39,7 @@ impl Lock {
                 return Err(StoreError::Owned { path: path.to_owned(), pid: next(), since: next(), program: next() });
             }
         }
-        // Only told to others: the lock itself does not depend on it.
+        // Only for error messages of other processes: the lock itself does not depend on it.
         let _ = sign(&mut file);
         let mut lock = Self { file: Some(file), itself: None };
         if path.exists() {
@@ -48,8 +48,8 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Takes the file itself, which is there by now. `SQLite` sees nothing of this lock on Linux; on other systems it
-    /// would meet its own.
+    /// Takes the file itself, which is there by now. On Linux this lock does not affect `SQLite`; on other systems it
+    /// would conflict with SQLite's own.
     pub(super) fn take_itself(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.itself.is_some() || !cfg!(target_os = "linux") {
             return Ok(());

@@ -32,7 +32,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use writer::Work;
 
-/// What is promised of an append that is said to be durable.
+/// The events that a durable append survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// It survives a loss of power: each commit is synced.
@@ -40,8 +40,7 @@ pub enum Durability {
     Full,
     /// It survives the death of the process; a loss of power may take the last commits, never the file.
     Normal,
-    /// Nothing is waited for, unless the writer falls far behind: the end of the process may take what was not
-    /// written yet.
+    /// Appends don't wait, unless the writer falls far behind: the end of the process may lose unwritten records.
     Memory,
 }
 
@@ -56,9 +55,9 @@ impl Durability {
     }
 }
 
-/// How far the writer may be behind what is called durable in memory: units of commit.
+/// How many units of commit the writer may lag behind, with durability `Memory`.
 const BEHIND: u64 = 8_192;
-/// Runs whose next positions are kept at hand, and more only while they wait to be written.
+/// Runs with a cached next position; more are cached only while they wait for the writer.
 const SEEN: usize = 10_000;
 
 /// The logs of runs in one `SQLite` file, which this process owns.
@@ -68,13 +67,13 @@ pub struct SqliteStore {
     pid: u32,
     claims: Arc<Claims>,
     shared: Arc<Shared>,
-    /// What is next in each run. Its lock is also the order of the queue.
+    /// The next position of each run. Its lock also orders the queue.
     next: Mutex<Next>,
     reader: Mutex<Option<Connection>>,
     owned: Mutex<Option<Owned>>,
 }
 
-/// What ends with the store.
+/// The parts that end with the store.
 struct Owned {
     writer: JoinHandle<Connection>,
     lock: Lock,
@@ -82,9 +81,9 @@ struct Owned {
 
 struct Next {
     seen: HashMap<String, Seen>,
-    /// How many there may be before what is in the file is forgotten.
+    /// How many entries there may be before entries that are in the file are forgotten.
     most: usize,
-    /// Reads what is not seen yet, without waiting for long reads of others.
+    /// Reads positions that are not cached, without waiting for long reads of others.
     connection: Option<Connection>,
 }
 
@@ -113,12 +112,12 @@ impl SqliteStore {
         self.shared.commits()
     }
 
-    /// What was promised when it was opened.
+    /// The durability that it was opened with.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &std::path::Path {
         &self.shared.path
     }
@@ -155,8 +154,8 @@ impl SqliteStore {
         Ok(next)
     }
 
-    /// Removes whole trees of runs, which are claimed: nobody appends to them meanwhile. The lock on what is next is
-    /// held for a moment only, because every run that takes a step waits for it.
+    /// Removes whole trees of runs, which are claimed, so no driver appends to them meanwhile. The lock on `next` is
+    /// held only briefly, because every step of every run needs it.
     fn remove(&self, run_ids: Vec<String>) -> Result<usize, StoreError> {
         let removed = run_ids.len();
         if removed > 0 {
@@ -173,12 +172,12 @@ impl SqliteStore {
 }
 
 impl SqliteStore {
-    /// Leaves no byte of what was deleted in the file and its log.
+    /// Removes every byte of deleted runs from the file and its log.
     fn scrub(&self) -> Result<(), StoreError> {
         let failed = Arc::new(Mutex::new(None));
         let position = {
             let _next = self.next()?;
-            // What is kept open for reading may be an older state.
+            // An open reader may hold an older state.
             self.shared.queue.push(Work::Scrub { failed: Arc::clone(&failed) }, 1)?
         };
         self.shared.queue.wait(position)?;
@@ -213,7 +212,7 @@ impl Next {
             return;
         }
         if self.seen.len() >= self.most {
-            // What is in the file can be read from it again.
+            // Positions of written records can be read from the file again.
             let done = shared.queue.acknowledged().unwrap_or_default();
             self.seen.retain(|_, seen| seen.position > done);
             self.most = SEEN.max(self.seen.len() * 2);

@@ -1,4 +1,4 @@
-//! Opening and closing: one store a file in a process, and one process a file.
+//! Opening and closing: each file has one store in a process, and one process.
 
 use super::lock::Lock;
 use super::place::{self, Marks};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-/// The files that this process has open. A file leaves when nothing of its store is left.
+/// The files that this process has open. An entry is removed when its store is gone.
 static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 /// The claims on runs of each file: a driver that still works on a run when its store has failed keeps the run.
 static CLAIMS: Mutex<BTreeMap<PathBuf, Weak<Claims>>> = Mutex::new(BTreeMap::new());
@@ -51,7 +51,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     // With its default of 2 MB, long lists read the same pages again and again.
     connection.pragma_update(None, "cache_size", -32_768)?;
-    // The file may be a stranger's: what it defines calls no function with an effect.
+    // Someone else may have made the file, so its views and triggers call no function with an effect.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
@@ -81,13 +81,12 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
     connection.pragma_query_value(None, "journal_mode", |row| row.get(0))
 }
 
-/// Makes a new file one that nobody else may read, and so are those that `SQLite` puts beside it. One that is there keeps
-/// its mode.
+/// Creates a new file with mode 0600, which `SQLite` copies to its side files. An existing file keeps its mode.
 fn make_private(path: &Path) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // Where it can't be made, SQLite says why.
+        // If this fails, SQLite reports the reason.
         let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     }
     #[cfg(not(unix))]
@@ -109,7 +108,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
             return Err(StoreError::Damaged { path: path.to_owned(), cause: "it was cut short".to_owned() });
         }
     }
-    // The tables come first, so that the file itself says what it is before there is a log beside it.
+    // The tables come first, so that the file identifies itself before it has a log.
     schema::migrate(&mut connection).map_err(failed)?;
     if switch_to_wal(&connection).map_err(failed)? != "wal" {
         let cause = "its file system can't share memory between processes: put the store on a local disk".to_owned();
@@ -117,7 +116,7 @@ fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError>
     }
     let full = durability == Durability::Full;
     let synchronous = if full { "FULL" } else { "NORMAL" };
-    // macOS keeps what is only fsynced in the drive's own memory.
+    // On macOS, fsync alone leaves data in the drive's cache.
     let pragmas = format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA fullfsync = {full}; PRAGMA checkpoint_fullfsync = {full}; \
          PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"
@@ -158,7 +157,7 @@ impl SqliteStore {
                     let (open, asked) = (present.as_str(), durability.as_str());
                     return Err(StoreError::OtherDurability { path, open, asked });
                 }
-                // It is closed, or failed and nobody closed it: a new one takes its place once nothing of it is left.
+                // It is closed or has failed: a new store replaces it once the old one is gone.
                 Some(store) => {
                     drop(open);
                     store.shut();
@@ -208,8 +207,8 @@ impl SqliteStore {
         self.shared.queue.is_closed()
     }
 
-    /// Called in a forked child, where the store is of no use: the lock is the parent's alone, so that no child that
-    /// outlives it keeps the file from others.
+    /// Called in a forked child, which can't use the store: only the parent keeps the lock, so that a child that
+    /// outlives the parent does not keep the file locked.
     pub fn forked(&self) {
         if let Ok(mut owned) = self.owned.try_lock()
             && let Some(owned) = owned.as_mut()
@@ -218,7 +217,7 @@ impl SqliteStore {
         }
     }
 
-    /// Ends the writer after what waits, lets go of the file and then of its lock. Whoever comes second waits.
+    /// Ends the writer after the waiting work, then releases the file and its lock. A second caller waits.
     pub(super) fn shut(&self) {
         self.shared.queue.close();
         let mut owned = lock(&self.owned);
@@ -242,7 +241,7 @@ impl Drop for SqliteStore {
             self.shut();
             return;
         }
-        // In a forked child there is no writer to wait for, and to close what the parent uses would disturb it.
+        // A forked child has no writer to wait for, and closing connections of the parent would disturb it.
         if let Ok(reader) = self.reader.get_mut() {
             std::mem::forget(reader.take());
         }

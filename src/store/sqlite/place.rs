@@ -1,4 +1,4 @@
-//! The file: where it is, what it is, who else has it open. Nothing here changes it.
+//! The path and the identity of a store file, and its other users. This module never changes the file.
 
 use super::lock::Lock;
 use super::schema::{self, Object};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What identifies a file under all its names: device and inode.
+/// Identifies a file under all its names: device and inode.
 pub(super) fn file_id(path: &Path) -> Option<(u64, u64)> {
     identity(path).map(|(id, _)| id)
 }
@@ -55,11 +55,11 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.canonicalize().map_err(|error| io_error(folder, &error))?.join(name))
 }
 
-/// Refuses what can't be a store of ours. Only what is marked read-only is seen here: what else keeps us from
-/// writing, `SQLite` says.
+/// Refuses files that can't be a store. Only read-only marks are checked here; `SQLite` reports every other obstacle to
+/// writing.
 pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     let read_only = |path: &Path| StoreError::ReadOnly { path: path.to_owned(), cause: String::new() };
-    // On Windows the mark of a folder says nothing about what is in it.
+    // On Windows the read-only mark of a folder does not apply to its files.
     if cfg!(unix)
         && let Some(folder) = path.parent()
         && fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().readonly())
@@ -94,35 +94,35 @@ pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::NoDatabase { path: path.to_owned(), cause });
     }
     let seen = look(path).map_err(|error| StoreError::NoDatabase { path: path.to_owned(), cause: error.to_string() });
-    // What is being created just now can look damaged.
+    // A file that another process is just creating can look damaged.
     seen.and_then(|seen| seen.check(path)).map_err(|error| Lock::owner(path).unwrap_or(error))
 }
 
-/// The file that is kept beside it under this name.
+/// The side file with this suffix.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The length of the file that `SQLite` keeps beside it under this name, if there is anything in it.
+/// The length of SQLite's side file with this suffix, unless it is empty or missing.
 fn length_beside(path: &Path, suffix: &str) -> Option<u64> {
     fs::metadata(beside(path, suffix)).ok().map(|metadata| metadata.len()).filter(|length| *length > 0)
 }
 
-/// What a database says it is.
+/// The identity that a database declares.
 pub struct Marks {
     /// The program that made it.
     pub application_id: i32,
     /// The version of its tables.
     pub version: i32,
-    /// What it defines, without indexes.
+    /// Its tables, views and triggers, without indexes.
     pub objects: Vec<Object>,
 }
 
 fn look(path: &Path) -> rusqlite::Result<Marks> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    // Without a log there is nothing beside the file that has to be read with it, so nothing has to be created.
+    // Without a log, the file alone is complete, and SQLite need not create side files.
     let immutable = if length_beside(path, "-wal").is_some() { "" } else { "&immutable=1" };
     let name: String = path.to_string_lossy().chars().map(escape).collect();
     Marks::of(&Connection::open_with_flags(format!("file:{name}?mode=ro{immutable}"), flags)?)
@@ -145,10 +145,10 @@ impl Marks {
         })
     }
 
-    /// Whether it is ours, or nobody's yet.
+    /// Whether it is a store or an empty database.
     ///
     /// # Errors
-    /// `Foreign`, `Newer`, or `Altered`: what it defines is not what a store of its version does.
+    /// `Foreign`, `Newer`, or `Altered`: its tables are not the tables of a store of its version.
     pub fn check(&self, path: &Path) -> Result<(), StoreError> {
         let path = path.to_owned();
         if self.application_id != schema::APPLICATION_ID {

@@ -6,7 +6,7 @@ use rusqlite::params_from_iter;
 
 pub use rusqlite::types::Value as SqlValue;
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// The names of its columns.
@@ -16,7 +16,7 @@ pub struct Table {
 }
 
 impl SqliteStore {
-    /// Runs one query, which sees everything appended so far and can change nothing. Use the views `runs`, `tickets`
+    /// Runs one read-only query, which sees everything appended so far. Use the views `runs`, `tickets`
     /// and `events`.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl SqliteStore {
             return Err(StoreError::Closed);
         }
         let failed = |error: rusqlite::Error| StoreError::Query(error.to_string());
-        // One of its own: a long query keeps nobody waiting, and leaves nothing behind.
+        // A separate connection, so that a long query doesn't block others and its temporary tables vanish.
         if sql.trim().is_empty() {
             return Err(StoreError::Query("it is empty".to_owned()));
         }

@@ -1,4 +1,4 @@
-//! From rows back to records and to what is listed.
+//! Reads rows as records, and as the rows of listings.
 
 use crate::run::{Event, Parent, Record, StopReason};
 use crate::store::blob;
@@ -44,7 +44,7 @@ pub(super) fn bounds(connection: &Connection, run_id: &str) -> rusqlite::Result<
     Ok(bounds.0.zip(bounds.1).map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned() + 1)))
 }
 
-/// A run's log; empty where there is none.
+/// The log of a run; empty if there is none.
 pub(super) fn load(connection: &Connection, run_id: &str) -> Result<Vec<Arc<Record>>, ReadError> {
     let select = "SELECT seq, at, kind, event.data, blob.data FROM event \
          LEFT JOIN blob ON blob.key = event.blob WHERE run = (SELECT key FROM run WHERE id = ?1) ORDER BY seq";
@@ -152,7 +152,7 @@ fn limit(limit: Option<usize>) -> i64 {
     limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
-/// Runs, newest first.
+/// The runs that match a filter, newest first.
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, ReadError> {
     let mut admitted = Where::default();
     match filter.status {
@@ -188,7 +188,7 @@ const TICKET: &str = "SELECT run.id AS run_id, ticket.id, ticket.kind, tool, des
      LEFT JOIN event AS completed ON completed.run = ticket.run AND completed.seq = ticket.completed_seq \
      LEFT JOIN blob ON blob.key = coalesce(ticket.blob, completed.blob)";
 
-/// A ticket with what its events say, and the position of its completion.
+/// A ticket with the texts of its events, and the position of its completion.
 // Columns by their positions in `TICKET`: names would be looked up for each row.
 fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
     let kind: String = row.get(2)?;
@@ -226,7 +226,7 @@ fn ticket(row: &Row<'_>) -> Result<(TicketRow, Option<u64>), ReadError> {
     Ok((ticket, completed_seq.map(i64::cast_unsigned)))
 }
 
-/// Tickets, newest first.
+/// The tickets that match a filter, newest first.
 pub(super) fn tickets(connection: &Connection, filter: &TicketFilter) -> Result<Vec<TicketRow>, ReadError> {
     let mut admitted = Where::default();
     match filter.status {

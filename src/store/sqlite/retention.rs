@@ -1,9 +1,9 @@
-//! What goes: whole trees of runs, and the events that a snapshot takes the place of.
+//! Deletes whole trees of runs, and events that a snapshot replaces.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 
-/// What may be referred to no more.
+/// Blobs and contents that may have lost their last reference.
 const SUSPECTS: &str = "CREATE TABLE IF NOT EXISTS temp.suspect (blob INTEGER PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS temp.suspect_content (content INTEGER PRIMARY KEY);";
 
@@ -32,7 +32,7 @@ pub(super) fn runs_of(connection: &Connection, owner: &str) -> rusqlite::Result<
     connection.prepare_cached("SELECT id FROM run WHERE owner = ?1")?.query_map([owner], |row| row.get(0))?.collect()
 }
 
-/// Writes the file anew without what was deleted, and empties its log. Says whether it could: not while another program
+/// Rewrites the file without deleted data, and empties its log. Says whether it could: not while another program
 /// reads an older state.
 pub(super) fn scrub(connection: &Connection) -> rusqlite::Result<bool> {
     connection.execute_batch("VACUUM")?;
@@ -87,7 +87,7 @@ fn suspect(connection: &Connection, run: i64, seq: i64) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// Deletes what was noted and nothing refers to any more.
+/// Deletes noted entries without a reference.
 pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(SUSPECTS)?;
     connection.execute_batch(

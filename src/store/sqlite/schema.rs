@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::BTreeMap;
 
-/// What the header of our files says they are: `cslp`.
+/// The application id in the header of our files: `cslp`.
 pub(super) const APPLICATION_ID: i32 = 0x6373_6c70;
 
 /// Each step leads from the version of its index to the next. A step that was released is never changed.
@@ -30,13 +30,13 @@ pub(super) fn version() -> i32 {
 pub struct Object {
     /// `table`, `view` or `trigger`.
     pub kind: String,
-    /// Its name.
+    /// Its name in the file.
     pub name: String,
     /// The statement; tables of `SQLite` itself have none.
     pub sql: Option<String>,
 }
 
-/// All of a file. Nothing that the file defines is evaluated for it.
+/// All objects of a file. Its definitions are not evaluated.
 pub(super) fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
     let select = "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index'";
     let mut select = connection.prepare(select)?;
@@ -44,8 +44,8 @@ pub(super) fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> 
     rows.collect()
 }
 
-/// What is in a file beside or instead of what a store of this version has: a file can be marked as ours and define
-/// views that never end, or triggers. Tables, views and indexes that users have added are left alone.
+/// The first difference between the objects of a file and the objects of a store: a file can carry our application id
+/// and define endless views, or triggers. Tables, views and indexes that users have added are left alone.
 pub(super) fn foreign(version: i32, found: &[Object]) -> rusqlite::Result<Option<String>> {
     let steps = usize::try_from(version).ok().and_then(|version| STEPS.get(..version));
     let Some(steps) = steps.filter(|steps| !steps.is_empty()) else {

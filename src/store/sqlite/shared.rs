@@ -1,4 +1,4 @@
-//! What the store and its writer have in common.
+//! The state that the store and its writer share.
 
 use super::writer::Work;
 use crate::store::queue::Queue;
@@ -37,7 +37,7 @@ impl Shared {
         self.wake();
     }
 
-    /// Nothing more will be.
+    /// The writer has failed, and commits no more.
     pub(super) fn fail(&self, reason: &str) {
         self.queue.fail(reason);
         self.wake();

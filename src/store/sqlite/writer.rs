@@ -1,4 +1,4 @@
-//! The one thread that writes: takes all that waits, commits it as one transaction, and says so.
+//! The only thread that writes: takes all waiting work, commits it in one transaction, and acknowledges it.
 
 use super::files::{Files, Lost};
 use super::read::{self, ReadError};
@@ -19,12 +19,12 @@ use thiserror::Error;
 
 /// Records in one transaction.
 const BATCH: usize = 256;
-/// Runs whose rows are kept at hand.
+/// Runs with cached rows.
 const LIVE: usize = 10_000;
-/// Setups whose blobs are known.
+/// Setups with known blobs.
 const SETUPS: usize = 16;
 
-/// What is handed to the writer.
+/// One item of work for the writer.
 #[derive(Debug)]
 pub(super) enum Work {
     Append {
@@ -39,7 +39,7 @@ pub(super) enum Work {
         run_id: String,
         snapshot: Box<Record>,
     },
-    /// The file is written anew without what was deleted. Why it could not be is left there.
+    /// Rewrite the file without deleted data. The reason of a failure is stored in `failed`.
     Scrub {
         failed: Arc<Mutex<Option<String>>>,
     },
@@ -61,7 +61,7 @@ pub(super) enum WriteError {
 }
 
 impl WriteError {
-    /// What happened, to which file, and what to do.
+    /// The fault, the file, and the advice.
     fn describe(&self, path: &Path) -> String {
         let code = match self {
             Self::Sqlite(error) | Self::Read(ReadError::Sqlite(error)) => error.sqlite_error_code(),
@@ -98,7 +98,7 @@ pub(super) struct Writer {
     files: Files,
     connection: Connection,
     live: HashMap<Arc<str>, Live>,
-    /// Those whose rows are to be written.
+    /// Runs with rows that have to be written.
     changed: Vec<Arc<str>>,
     /// The blobs of the setups last seen. A setup that is held, if only weakly, keeps its address.
     setups: Vec<(Weak<Setup>, i64)>,
@@ -126,15 +126,15 @@ impl Writer {
         while let Some((batch, position)) = shared.queue.take_batch(BATCH) {
             match self.write(batch) {
                 Ok(()) => shared.committed(position),
-                // After a failed write or sync nobody knows what is on the disk but the log itself: the file has to
-                // be opened anew, and what was not acknowledged may be there or not.
+                // After a failed write or sync, only the log on the disk has the true state: the file has to be
+                // reopened, and unacknowledged records may be in it or not.
                 Err(error) => {
                     let _ = self.connection.execute_batch("ROLLBACK");
                     self.fail(&error, shared);
                 }
             }
         }
-        // The end puts the log into the file, and must not where one of them is damaged.
+        // Closing writes the log into the file, which must not happen if one of them is damaged.
         if let Err(lost) = self.files.check(&self.connection)
             && lost.is_damage()
         {
@@ -335,7 +335,7 @@ impl Writer {
         }
     }
 
-    /// What the snapshot's events said of tickets goes into the tickets' rows, then the events go.
+    /// Moves ticket texts from the snapshot's events into the tickets' rows, then deletes the events.
     fn compact(&mut self, run_id: &str, snapshot: &Record) -> Result<(), WriteError> {
         let Some((run, _)) = read::run_by_id(&self.connection, run_id)? else { return Ok(()) };
         for row in read::tickets_up_to(&self.connection, run, snapshot.seq)? {
