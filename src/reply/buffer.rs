@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub struct Buffer {
     text: String,
-    /// The bytes of a character whose end has not arrived.
+    /// The first bytes of a character that is still incomplete.
     partial: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl Buffer {
         }
     }
 
-    /// The whole text.
+    /// All text so far.
     pub fn into_text(self) -> String {
         self.text
     }

@@ -1,13 +1,13 @@
-//! Words that say that what they stand beside is not meant, not yet, or only in some case: one table for comments,
+//! Words that mark nearby text as not meant, not yet meant, or meant only in some case: one table for comments,
 //! settings, keys, headings, tags and fences.
 
 use std::sync::LazyLock;
 
 /// In a comment it is more than a plain remark.
 const COMMENT: u8 = 1;
-/// It is the value of a setting that says so.
+/// It is the value of a setting that marks text as not meant.
 const VALUE: u8 = 1 << 1;
-/// It names a tag, a fence or a section whose text is only shown, or that of somebody else.
+/// It names a tag, a fence or a section with text that is only shown, or that someone else wrote.
 const SHOWN: u8 = 1 << 2;
 /// It is a word of a key that says when, how or whether a move is meant.
 const KEY: u8 = 1 << 3;
@@ -15,11 +15,11 @@ const KEY: u8 = 1 << 3;
 const REPORT: u8 = 1 << 4;
 /// It begins a branch of a program, or a condition.
 const BRANCH: u8 = 1 << 5;
-/// It is a mark where it stands alone, or among words for the move alone: on its line, in a heading, in brackets, behind
-/// the marks of a fence.
+/// It is a mark if it stands alone, or only among words for the move: on its line, in a heading, in brackets, after the
+/// marks of a fence.
 const ALONE: u8 = 1 << 6;
 
-/// The table: where words count, and the words.
+/// The table: for each row, the uses in which its words count, and the words.
 const TABLE: &[(u8, &[&str])] = &[
     (COMMENT | KEY | BRANCH, &["if", "unless", "until", "when"]),
     (COMMENT | BRANCH, &["else", "otherwise"]),
@@ -172,10 +172,10 @@ const TABLE: &[(u8, &[&str])] = &[
         ],
     ),
 ];
-/// What words of comments begin with that leave the decision to somebody.
+/// Beginnings of words in comments that leave the decision to someone.
 const STEMS: [&str; 8] = ["approv", "authoriz", "declin", "forbid", "prohibit", "provision", "unapprov", "unconfirm"];
 
-/// Words for the move, and words of no weight, that a mark may have beside it.
+/// Words for the move, and words without weight, that may accompany a mark.
 const BESIDE: [&str; 24] = [
     "a", "above", "action", "an", "below", "block", "call", "calls", "code", "command", "for", "is", "json", "move",
     "now", "only", "output", "purposes", "request", "response", "the", "this", "version", "was",
@@ -233,7 +233,7 @@ impl<T> ByLetter<T> {
         Self(letters)
     }
 
-    /// What belongs to a word in small letters.
+    /// The entry of a word in small letters.
     pub(crate) fn get(&self, word: &str) -> Option<&T> {
         let list = self.0.get(letter(word)?)?;
         list.iter().find(|(known, _)| *known == word).map(|(_, what)| what)
@@ -253,7 +253,7 @@ pub(crate) fn words_of(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Whether a word in small letters makes what it stands beside depend on something, or says that it isn't meant.
+/// Whether a word in small letters makes nearby text conditional, or marks it as not meant.
 pub(crate) fn is_deciding(word: &str) -> bool {
     is(word, COMMENT) || STEMS.iter().any(|stem| word.starts_with(stem))
 }
@@ -263,7 +263,7 @@ pub(crate) fn is_not_meant(word: &str) -> bool {
     is(word, VALUE)
 }
 
-/// Whether a word names something whose text is only shown.
+/// Whether a word names an element with text that is only shown.
 pub(crate) fn is_shown(word: &str) -> bool {
     is(&word.to_lowercase(), SHOWN)
 }
@@ -273,7 +273,8 @@ pub(crate) fn is_text_of_others(word: &str) -> bool {
     WORDS.get(&word.to_lowercase()) == Some(&SHOWN)
 }
 
-/// Whether a word behind the marks of a fence, or the name of a decorator, says that what follows is only shown, or not meant.
+/// Whether a word after the marks of a fence, or the name of a decorator, marks the following text as only shown, or
+/// not meant.
 pub(crate) fn is_shown_or_not_meant(word: &str) -> bool {
     is(&word.to_lowercase(), SHOWN | ALONE)
 }
@@ -283,7 +284,7 @@ pub(crate) fn is_condition(word: &str) -> bool {
     is(word, KEY | REPORT)
 }
 
-/// Whether it says when, how or whether a move is meant, and nothing else.
+/// Whether it only says when, how or whether a move is meant.
 pub(crate) fn is_only_condition(word: &str) -> bool {
     is(word, KEY)
 }
@@ -293,7 +294,7 @@ pub(crate) fn is_branch(word: &str) -> bool {
     is(word, BRANCH)
 }
 
-/// The words that are a mark where they stand alone.
+/// The words that are a mark if they stand alone.
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     WORDS.iter().filter(|(_, uses)| *uses & ALONE != 0).map(|(word, _)| *word)
 }
@@ -304,7 +305,7 @@ pub(crate) fn is_mark(said: &str) -> bool {
     is_marked(said.split(' ')) || PHRASES.iter().any(|phrase| said.strip_prefix(phrase).is_some_and(beside))
 }
 
-/// Whether a word beside a mark changes nothing: one for the move, or a number.
+/// Whether a word next to a mark has no effect on it: a word for the move, or a number.
 fn is_beside(word: &str) -> bool {
     BESIDE.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit())
 }

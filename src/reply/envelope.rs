@@ -14,25 +14,25 @@ use code::Code;
 use reasoning::{Bytes, FIRSTS, KINDS, Kind, LEADS};
 use std::sync::Arc;
 
-/// What is found in the text.
+/// A mark that was found in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// `{` or `[`.
     Bracket(usize),
     /// One of the protocol's own tags.
     Tag {
-        /// Which one, in the order they were given.
+        /// Its index among the configured tags.
         index: usize,
-        /// Where it stands.
+        /// Its place in the text.
         span: Span,
         /// It is written exactly as configured.
         exact: bool,
     },
     /// A reasoning block, closed.
     Reasoning {
-        /// With its tags.
+        /// The block with its tags.
         whole: Span,
-        /// Without its tags.
+        /// The block without its tags.
         content: Span,
         /// The chat template had opened it.
         implicit: bool,
@@ -57,14 +57,14 @@ impl<T: Into<Arc<[Tag]>>> From<T> for Tags {
     }
 }
 
-/// What counts at the present place.
+/// The kinds of marks that count at the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Whether brackets count.
+    /// Whether brackets count as marks.
     pub brackets: bool,
     /// Whether reasoning blocks count.
     pub reasoning: bool,
-    /// Whether Markdown code is recognised: nothing inside it counts.
+    /// Whether Markdown code is recognised, and hides the marks inside it.
     pub code: bool,
 }
 
@@ -97,7 +97,7 @@ pub struct Envelope {
     open: Option<Reasoning>,
     /// Up to here there are only blanks and reasoning.
     lead: usize,
-    /// The chat template has opened a reasoning block, and nothing was read yet.
+    /// The chat template has opened a reasoning block, and no text has been read yet.
     prefilled: bool,
     code: Code,
 }
@@ -132,7 +132,7 @@ impl Envelope {
         self
     }
 
-    /// How reasoning begins and ends, with what may count for something else here.
+    /// All kinds of reasoning, including kinds with a name that the protocol uses for something else.
     fn kinds(&self) -> impl Iterator<Item = &Kind> {
         KINDS.iter().chain(&self.added)
     }
@@ -146,7 +146,7 @@ impl Envelope {
         self.own.contains(&kind.name)
     }
 
-    /// Up to here the text is read; what lies before it and is no mark is plain.
+    /// The end of the processed text; everything before it that is no mark is plain text.
     pub fn settled(&self) -> usize {
         self.settled
     }
@@ -157,7 +157,7 @@ impl Envelope {
         self.settled = self.position;
     }
 
-    /// Goes back to `position`, where text that was passed over counts after all.
+    /// Goes back to `position`, because skipped text counts after all.
     pub fn rewind(&mut self, position: usize) {
         self.position = position;
         self.settled = position;
@@ -173,7 +173,7 @@ impl Envelope {
         self.tag_firsts.contains(byte) || self.reasoning_firsts.contains(byte)
     }
 
-    /// Where the reasoning block that is open begins.
+    /// The start of the open reasoning block.
     pub fn reasoning_start(&self) -> Option<usize> {
         self.open.as_ref().map(|open| open.start)
     }
@@ -194,7 +194,7 @@ impl Envelope {
         self.code.spans.first().map(|code| code.end)
     }
 
-    /// The next mark, or `None` where more text is needed; `end` says that no more will come.
+    /// The next mark, or `None` if more text is needed; `end` says that no more will come.
     pub fn next(&mut self, text: &str, end: bool, look: Look) -> Option<Mark> {
         let bytes = text.as_bytes();
         if self.prefilled && !self.begin_prefilled(text, end) {
@@ -313,8 +313,8 @@ impl Envelope {
         if partial { Found::Partial } else { Found::Nothing }
     }
 
-    /// What the marks that count at the beginning of a reply alone come to, where the text is still there: one of them,
-    /// or nothing before more text has arrived.
+    /// Looks for marks that count only at the beginning of a reply, if `position` is still there; `Partial` if that
+    /// needs more text.
     fn at_beginning(&mut self, text: &str, end: bool, look: Look) -> Found {
         if !look.reasoning || self.position != self.lead || self.open.is_some() || self.code.fence.is_some() {
             return Found::Nothing;

@@ -1,8 +1,8 @@
 //! The push JSON reader: an explicit stack, places for everything, and repairs as labelled transitions.
 //!
-//! It runs over text that only grows, from the opening bracket to the end of the value, found by structure. Where a
-//! byte is no JSON it takes a transition that carries the name of a repair, if only one reading is left; else it ends
-//! in a violation. Clean JSON takes none of them and keeps its exact spelling.
+//! It runs over text that only grows, from the opening bracket to the end of the value, found by structure. If a byte
+//! is not JSON and the text can only mean one thing, it takes a transition that carries the name of a repair; else it
+//! ends in a violation. Clean JSON takes none of them and keeps its exact spelling.
 
 mod clean;
 mod closing;
@@ -31,7 +31,7 @@ use string::StringToken;
 /// How a value is read.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What is done where a repair is possible.
+    /// The action if a repair is possible.
     pub policy: RepairPolicy,
     /// Bounds on the value.
     pub limits: ReadLimits,
@@ -41,7 +41,7 @@ pub struct Settings {
     pub keys: &'static [&'static str],
     /// The keys of a record, which are read in any case.
     pub own: &'static [&'static str],
-    /// Other names of keys of a record, each with the key it is read as where the policy is lenient.
+    /// Other names of keys of a record, each with the key it stands for if the policy is lenient.
     pub aliases: &'static [(&'static str, &'static str)],
     /// End tags: after a complete value they prove that the payload has ended.
     pub ends: Arc<[Tag]>,
@@ -87,10 +87,10 @@ pub enum Progress {
     Failed,
 }
 
-/// What may come next between two tokens.
+/// The tokens that may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A value, and nothing else.
+    /// Only a value.
     Value,
     /// A value, or the end of an array that was just opened.
     FirstElement,
@@ -104,7 +104,7 @@ enum State {
     Colon,
     /// A comma or a closing bracket after a value.
     After,
-    /// Nothing: the value has ended.
+    /// No token: the value has ended.
     Done,
 }
 
@@ -119,7 +119,7 @@ enum Token {
     BlockComment { start: usize },
 }
 
-/// What a step of the reader asks for.
+/// The request of one step of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Go,
@@ -127,7 +127,7 @@ enum Flow {
     Done,
 }
 
-/// The value that ended last, for what may follow it.
+/// The value that ended last, which decides about the next token.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     span: Span,
@@ -178,7 +178,7 @@ struct Recent {
 struct Doubts {
     /// A comment up to the end of its line that may hold closing brackets or members.
     swallowed: Option<Span>,
-    /// A comment where a member is due: if a closing bracket follows, it stands for what was left out.
+    /// A comment in place of a member: if a closing bracket follows, the comment stands for left-out members.
     elision: Option<Span>,
     /// The first single quote of a string, as Python writes them.
     python: Option<usize>,
@@ -188,25 +188,25 @@ struct Doubts {
     written_blank: Option<Span>,
     /// The first backslash in a string.
     backslash: Option<Span>,
-    /// Braces are doubled.
+    /// All braces are doubled.
     doubled: bool,
-    /// Closing brackets that fit nothing, in the run of closing brackets that is being read.
+    /// Closing brackets without an opening one, in the current run of closing brackets.
     strays: Vec<(u8, Span)>,
 }
 
-/// What was read so far.
+/// The result so far.
 #[derive(Debug)]
 struct Output {
     start: usize,
     span: Span,
-    /// Where the end was certain, if that is not the end of the value.
+    /// The position that proved the end, if it is not the end of the value.
     proven: Option<usize>,
     array: bool,
     committed: bool,
     meant: bool,
     value: Value,
     records: Vec<Record>,
-    /// A record in doubled braces of which the outer ones are still open.
+    /// A record in doubled braces, while the outer braces are still open.
     inner: Option<Record>,
     repairs: Vec<Repair>,
 }
@@ -278,13 +278,13 @@ impl JsonReader {
         }
     }
 
-    /// Where it stands: the end of the value once it is done, the place of the fault once it has failed.
+    /// The current position: the end of the value once it is done, the place of the fault once it has failed.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Where prose continues after a failure: inside the string that was read last, if there is one, because in prose its
-    /// quote may be plain text and the string may hold the payload. The same holds for a comment that does not end.
+    /// The position at which prose continues after a failure: inside the last string, if there is one, because in prose
+    /// its quote may be plain text and the string may hold the payload. The same holds for a comment that does not end.
     pub fn prose_after(&self) -> usize {
         let key = self.stack.last().and_then(|frame| frame.key.as_ref());
         let after_string = match (self.token, self.state) {
@@ -301,7 +301,7 @@ impl JsonReader {
         from.max(self.output.start + 1)
     }
 
-    /// Where the last comment ends, after a failure. The prose before is looked through for a payload, but not for
+    /// The end of the last comment, after a failure. The prose before is looked through for a payload, but not for
     /// comments: to read each to its end again would take a time that grows with the square of the text.
     pub(crate) fn prose_comments_end(&self) -> usize {
         match self.token {
@@ -310,7 +310,7 @@ impl JsonReader {
         }
     }
 
-    /// Where the value begins.
+    /// The start of the value.
     pub fn start(&self) -> usize {
         self.output.start
     }
@@ -320,7 +320,7 @@ impl JsonReader {
         self.output.span
     }
 
-    /// Where it is certain that the value has ended: past the end tag or fence, where that was the proof.
+    /// The position that proves the end of the value: past the end tag or fence, if that was the proof.
     pub fn proven_at(&self) -> usize {
         self.output.proven.unwrap_or(self.output.span.end)
     }
@@ -340,12 +340,12 @@ impl JsonReader {
         self.output.meant
     }
 
-    /// What is wrong, once it has failed.
+    /// The fault, once it has failed.
     pub fn fault(&self) -> Option<&Violation> {
         self.fault.as_deref()
     }
 
-    /// What is wrong, once it has failed.
+    /// The fault, once it has failed.
     pub fn into_fault(self) -> Option<Box<Violation>> {
         self.fault
     }
@@ -365,7 +365,7 @@ impl JsonReader {
         (self.output.value, self.output.repairs)
     }
 
-    /// Records a repair, or refuses it where the policy is strict.
+    /// Records a repair, or refuses it if the policy is strict.
     fn repair(&mut self, code: RepairCode, span: Span) -> Result<(), BoxedViolation> {
         if self.settings.policy == RepairPolicy::Strict {
             return Err(refused(code, span));

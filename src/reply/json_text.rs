@@ -1,4 +1,4 @@
-//! JSON text inside a string: read strictly, because what it means must not be a guess.
+//! JSON text inside a string: read strictly, because its meaning must not be a guess.
 
 use super::json::{JsonReader, Progress, Settings};
 use super::{ReadLimits, RepairPolicy, Value};
@@ -6,7 +6,7 @@ use super::{ReadLimits, RepairPolicy, Value};
 /// Nesting beyond this is refused, as in a reply.
 const DEPTH: usize = 128;
 
-/// Reads one whole JSON value; `None` where the text is not JSON, is nested too deep or gives a key twice.
+/// Reads one whole JSON value; `None` if the text is not JSON, is nested too deep or has a key twice.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let limits = ReadLimits { depth: DEPTH, ..ReadLimits::none() };

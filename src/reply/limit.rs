@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How large a reply and its JSON may be. Written out, the names are those of a run's limits.
+/// How large a reply and its JSON may be. In JSON they have the names of a run's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadLimits {
@@ -47,7 +47,7 @@ impl ReadLimits {
     /// The deepest nesting that dropping and printing a value can bear.
     pub(crate) const DEEPEST: usize = 1_024;
 
-    /// No bounds but the nesting: for text that is known to be JSON.
+    /// No limits except the nesting: for text that is known to be JSON.
     pub(crate) const fn none() -> Self {
         Self {
             bytes: usize::MAX,

@@ -22,7 +22,7 @@ impl<V> Default for Object<V> {
 }
 
 impl<V> Object<V> {
-    /// Without members.
+    /// An object without members.
     pub const fn new() -> Self {
         Self { members: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl<V> Object<V> {
         self.members.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Whether both have the same keys in any order, each with values of which `same` holds.
+    /// Whether both have the same keys in any order, with pairs of values for which `same` holds.
     pub fn matches(&self, other: &Self, same: impl Fn(&str, &V, &V) -> bool) -> bool {
         if self.len() != other.len() {
             return false;
@@ -129,7 +129,7 @@ impl<K: Into<CompactString>, V> FromIterator<(K, V)> for Object<V> {
 #[derive(Debug, Clone)]
 pub struct Members<V = Value> {
     object: Object<V>,
-    /// Where each key stands, once there are many.
+    /// The position of each key, once there are many.
     places: Option<HashMap<CompactString, usize>>,
 }
 
@@ -157,7 +157,7 @@ impl<V> Members<V> {
         &self.object
     }
 
-    /// The whole object.
+    /// All members of the object.
     pub fn into_object(mut self) -> Object<V> {
         self.object.members.shrink_to_fit();
         self.object
@@ -193,7 +193,7 @@ impl<V> Members<V> {
         self.object.members.get_mut(place).map(|(_, value)| value)
     }
 
-    /// Adds a member whose key is new.
+    /// Adds a member with a new key.
     pub fn push(&mut self, key: CompactString, value: V) {
         let place = self.object.len();
         if let Some(places) = &mut self.places {

@@ -4,7 +4,7 @@ use super::Span;
 use crate::codes::RepairCode;
 use serde::{Deserialize, Serialize};
 
-/// What is done where a repair is possible.
+/// The action if a repair is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,9 +21,9 @@ pub enum RepairPolicy {
 /// One repair that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repair {
-    /// What was repaired.
+    /// The kind of repair.
     pub code: RepairCode,
-    /// Where in the reply.
+    /// Its place in the reply.
     pub span: Span,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A half-open range of bytes in the reply's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// First byte.
+    /// The position of the first byte.
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
@@ -17,12 +17,12 @@ impl Span {
         Self { start, end: end.max(start) }
     }
 
-    /// An empty range.
+    /// An empty range at a position.
     pub fn at(position: usize) -> Self {
         Self { start: position, end: position }
     }
 
-    /// The text it covers, or the empty string where it does not fit `text`.
+    /// The text it covers, or the empty string if it does not fit `text`.
     pub fn of(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or("")
     }
@@ -31,14 +31,14 @@ impl Span {
 /// A place as people count: both from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineColumn {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
 impl LineColumn {
-    /// Where byte `position` of `text` stands; past the end it is the end, inside a character its start.
+    /// The place of byte `position` of `text`; past the end it is the end, inside a character its start.
     pub fn of(text: &str, position: usize) -> Self {
         let mut position = position.min(text.len());
         while !text.is_char_boundary(position) {
@@ -54,7 +54,7 @@ impl LineColumn {
 /// How much of a long line is quoted, in characters.
 const QUOTED: usize = 72;
 
-/// The line where `span` begins, shortened around the place when it is long, and under it a line that marks the place:
+/// The line in which `span` begins, shortened around the place if it is long, and under it a line that marks the place:
 ///
 /// ```text
 /// line 3: "action": search"
@@ -68,7 +68,7 @@ pub fn excerpt(text: &str, span: Span) -> String {
     let before = before.rsplit('\n').next().unwrap_or("");
     let rest = rest.split('\n').next().unwrap_or("");
 
-    // A third of the room for what stands before, the rest for the place itself and what follows.
+    // A third of the room for the text before, the rest for the place itself and the text after it.
     let lead: Vec<char> = before.chars().rev().take(QUOTED / 3 + 1).collect();
     let cut_before = lead.len() > QUOTED / 3;
     let lead: String = lead.iter().rev().skip(usize::from(cut_before)).map(|&c| plain(c)).collect();
@@ -94,7 +94,7 @@ fn floor(text: &str, position: usize) -> usize {
     position
 }
 
-/// What a character is quoted as: what would move the marker, or can't be seen, is a dot.
+/// The quoted form of a character: a dot for invisible characters, and characters that would move the marker.
 fn plain(c: char) -> char {
     match c {
         '\t' | '\r' => ' ',
@@ -104,7 +104,7 @@ fn plain(c: char) -> char {
     }
 }
 
-/// A text in which nothing is hidden, and nothing moves what is shown after it. Its lines stay.
+/// A text without invisible characters, and without characters that move the text after them. Its lines stay.
 pub(super) fn visible(text: String) -> String {
     let shown = |c: char| if c == '\n' { c } else { plain(c) };
     if text.chars().all(|c| shown(c) == c) { text } else { text.chars().map(shown).collect() }

@@ -1,4 +1,4 @@
-//! Tags and control tokens: what counts as one, and whether it has arrived whole.
+//! Tags and control tokens: whether a text begins with one, and whether it is complete.
 
 use compact_str::{CompactString, format_compact};
 
@@ -10,11 +10,11 @@ const ATTRIBUTES: usize = 120;
 /// Whether a tag stands at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// There is none.
+    /// There is no tag.
     No,
     /// There may be one once more text has arrived.
     Partial,
-    /// There is one.
+    /// There is a complete tag.
     Yes {
         /// Its length in bytes.
         length: usize,
@@ -23,7 +23,7 @@ pub enum Match {
     },
 }
 
-/// One tag, found in any case and, where it has the form `<name>`, with blanks inside.
+/// One tag, found in any case and, if it has the form `<name>`, with blanks inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
     literal: CompactString,
@@ -56,12 +56,12 @@ impl Tag {
         &self.literal
     }
 
-    /// Its first byte.
+    /// The first byte of its literal.
     pub fn first(&self) -> u8 {
         self.head[0]
     }
 
-    /// Whether it may stand where a text begins with this byte.
+    /// Whether a text that begins with this byte may begin with the tag.
     pub fn may_begin(&self, byte: u8) -> bool {
         self.head[0].eq_ignore_ascii_case(&byte)
     }
@@ -167,7 +167,8 @@ pub fn control_token(rest: &str, end: bool) -> Match {
     }
 }
 
-/// Where the control tokens begin that `text`, up to `until`, ends with, the last one perhaps cut; else `until`.
+/// Start of the run of control tokens at the end of `text[..until]` (the last may be incomplete), or `until` if there
+/// is none.
 pub fn unfinished_tokens(text: &str, until: usize) -> usize {
     let Some(before) = text.get(..until) else { return until };
     let mut from = until.saturating_sub(96);

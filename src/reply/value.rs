@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// One JSON value.
+/// A JSON value with exact numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `null`
@@ -17,11 +17,11 @@ pub enum Value {
     Bool(bool),
     /// A number with its spelling.
     Number(Number),
-    /// A string, unescaped.
+    /// A string without its escapes.
     String(CompactString),
-    /// An array.
+    /// An array of values.
     Array(Vec<Value>),
-    /// An object.
+    /// An object with its members in order.
     Object(Object),
 }
 
@@ -30,7 +30,7 @@ pub enum Value {
 pub struct Number(CompactString);
 
 impl Number {
-    /// Takes `text` as it is; `None` where it is no JSON number, or one like `1e999`, which floats can't hold.
+    /// Takes `text` as it is; `None` if it is no JSON number, or one like `1e999`, which floats can't hold.
     pub fn new(text: &str) -> Option<Self> {
         let raw: &RawValue = serde_json::from_str(text).ok()?;
         let first = raw.get().bytes().next()?;

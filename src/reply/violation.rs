@@ -1,4 +1,4 @@
-//! Violations: replies that break the protocol. Nothing of such a reply is executed.
+//! Violations: replies that break the protocol. No part of such a reply is executed.
 
 use super::{Span, span};
 use crate::codes::Code;
@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 /// One breach of the protocol, with its place in the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
-    /// The stable name.
+    /// The stable name of the breach.
     pub code: Code,
-    /// Why arguments are invalid: the code of what is wrong inside their text.
+    /// The code of the fault inside the text of invalid arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner: Option<Code>,
-    /// What was expected, what came: lower case, no full stop.
+    /// The expected and the actual value: lower case, no full stop.
     pub message: String,
-    /// Where in the reply; `None` where it is about the reply as a whole.
+    /// The place in the reply; `None` if it is about the reply as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// JSON pointer into the payload, where the place is a value.
+    /// JSON pointer into the payload, if the place is a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// The smallest correct form, or the schema that was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What came instead.
+    /// The text that came instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// A second place that explains the first: the opening bracket, the first of two moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related: Option<Related>,
-    /// What to do.
+    /// The hint for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -37,9 +37,9 @@ pub struct Violation {
 /// A second place that explains a violation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Related {
-    /// Where in the reply.
+    /// The place in the reply.
     pub span: Span,
-    /// What stands there, for example "opened here".
+    /// A note on the place, for example "opened here".
     pub label: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Related {
 pub(crate) type BoxedViolation = Box<Violation>;
 
 impl Violation {
-    /// A violation with a message and nothing else.
+    /// A violation with only a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -75,14 +75,14 @@ impl Violation {
         }
     }
 
-    /// Adds the code of what is wrong inside.
+    /// Adds the code of the fault inside the arguments.
     #[must_use]
     pub fn inner(mut self, inner: Code) -> Self {
         self.inner = Some(inner);
         self
     }
 
-    /// Adds its place.
+    /// Adds its place in the reply.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
@@ -96,14 +96,14 @@ impl Violation {
         self
     }
 
-    /// Adds what was expected.
+    /// Adds the expected form.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
-    /// Adds what came instead.
+    /// Adds the text that came instead.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
         self.found = Some(span::visible(found.into()));
@@ -117,7 +117,7 @@ impl Violation {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds the hint for the model.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(span::visible(hint.into()));

@@ -75,7 +75,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The durability of the open store.
         open: &'static str,
-        /// The requested durability.
+        /// The durability that the second opener requested.
         asked: &'static str,
     },
     /// The folder is not there.
@@ -156,7 +156,7 @@ pub enum StoreError {
     Unreadable {
         run_id: String,
         seq: u64,
-        /// The fault.
+        /// The fault that was found in it.
         cause: String,
     },
     /// A driver in another process works on the run.
@@ -198,7 +198,7 @@ pub enum StoreError {
     /// It is no address of a database.
     #[error("expected the URL of a database, as postgresql://user@host/database: got one that can't be used ({cause})")]
     Address {
-        /// The fault.
+        /// The reason why it can't be used.
         cause: String,
     },
     /// There is no connection to the server.

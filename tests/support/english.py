@@ -215,8 +215,10 @@ def count(paths: list[Path]) -> tuple[Counter[str], int]:
 
 
 def is_short(text: str) -> bool:
-    """Whether a comment is one short line, such as "Its id."."""
-    return text.strip().endswith(".") and len(text.split()) <= 3 and "`" not in text
+    """Whether a comment is one short line, such as "Its id."; names of products are none."""
+    words = text.split()
+    ends = bool(words) and words[-1].endswith(".") and "`" not in text
+    return ends and 2 <= len(words) <= 3 and words[1][0].islower()
 
 
 def figure(kind: str) -> float:

@@ -1,4 +1,4 @@
-//! Markdown code, inside which nothing counts: fences, and code in a line.
+//! Markdown code, which hides marks inside it: fences, and inline code.
 
 use super::Envelope;
 use crate::reply::Span;
@@ -15,7 +15,7 @@ pub(super) struct Code {
     pub(super) inline: Option<Inline>,
     /// Up to here backticks are plain text: the code they would begin has no end.
     pub(super) plain_until: usize,
-    /// Where the present line begins.
+    /// The start of the current line.
     pub(super) line: usize,
     /// The code that was closed.
     pub(super) spans: Vec<Span>,
@@ -126,7 +126,7 @@ impl Envelope {
     }
 }
 
-/// Whether the beginning of a line holds nothing but the marks of the block quotes and lists around a block.
+/// Whether the beginning of a line holds only the marks of the block quotes and lists around a block.
 fn is_container(line: &[u8]) -> bool {
     let mut line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     loop {

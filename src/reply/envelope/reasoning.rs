@@ -1,17 +1,17 @@
-//! How the reasoning of models begins and ends: one table, a row for each pair of marks.
+//! The start and end marks of models' reasoning: one table, with a row for each pair.
 
 use crate::reply::tag::{Match, Tag};
 use std::sync::LazyLock;
 
-/// Marks of reasoning.
+/// One pair of reasoning marks.
 struct Row {
     /// How it begins; a name stands for the tag `<name>`.
     start: Start,
     /// How it ends; empty for a mark without content, and for a tag that ends as it begins.
     ends: &'static [&'static str],
-    /// What follows it and so ends it too, without being a part of it.
+    /// Texts that follow it and end it too, without being a part of it.
     until: &'static [&'static str],
-    /// Its ends say by themselves that what precedes them was reasoning, also where nothing has opened it.
+    /// Its ends alone prove that the text before them was reasoning, even without a start mark.
     telling: bool,
 }
 
@@ -19,13 +19,13 @@ struct Row {
 enum Start {
     /// `<name>`, up to `</name>`.
     Name(&'static str),
-    /// This text, anywhere.
+    /// This text, anywhere in a reply.
     Mark(&'static str),
     /// These words at the beginning of a reply. They are ordinary words: without their end they are text (chatty).
     Words(&'static str),
-    /// What is left of a channel's header at the beginning of a reply, once a server has removed its control tokens.
+    /// The rest of a channel's header at the beginning of a reply, after a server has removed its control tokens.
     Stripped(&'static str),
-    /// The same before a blank, where it could also be a word of prose.
+    /// The same before a blank, so that it could also be a word of prose.
     StrippedApart(&'static str),
 }
 
@@ -57,13 +57,13 @@ const fn header(start: Start) -> Row {
 
 /// `<details>` is reasoning of chat interfaces, and in an answer it is HTML.
 pub(crate) const DETAILS: &str = "details";
-/// The name of the rows that are read where a plain text can't be an answer.
+/// The name of the rows that only count if plain text can't be an answer.
 pub(crate) const LOOSE: &str = "loose";
 
 const GRANITE: &[&str] = &["Here is my response:", "Here's my response:"];
 const APRIEL: &[&str] = &["[BEGIN FINAL RESPONSE]"];
 
-/// The table. Of rows that begin alike the longer one comes first.
+/// The table. If two rows have a common beginning, the longer one comes first.
 const ROWS: &[Row] = &[
     // DeepSeek, Qwen, GLM, Kimi K2, MiniMax, Nemotron, Olmo, Ernie, Hunyuan, Step and most others.
     name("think", true),
@@ -105,7 +105,7 @@ const ROWS: &[Row] = &[
     // Gemma 4.
     marks("<|channel>thought", &["<channel|>"]),
     marks("<|channel>", &["<channel|>"]),
-    // MedGemma, whose marks leak from most servers.
+    // MedGemma. Most servers leak its marks.
     marks("<unused94>thought", &["<unused95>"]),
     marks("<unused94>", &["<unused95>"]),
     // Pangu.
@@ -133,17 +133,17 @@ const ROWS: &[Row] = &[
 /// How one kind of reasoning begins and ends; without an end it is a mark alone.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
-    /// The name of its tag, where it has one.
+    /// The name of its tag, if it has one.
     pub(super) name: &'static str,
     pub(super) start: Tag,
     /// Each end, and whether it is a part of the reasoning.
     pub(super) ends: Vec<(Tag, bool)>,
-    /// Its ends are those of reasoning alone; names such as "thought" are also those of other tags.
+    /// Its ends are used for reasoning only; names such as "thought" are also used for other tags.
     telling: bool,
     place: Place,
 }
 
-/// Where a kind counts.
+/// The positions at which a kind counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Anywhere,
@@ -204,7 +204,7 @@ impl Kind {
     }
 }
 
-/// The kinds that are known, made once: every reply has an envelope of its own.
+/// The known kinds, made only once, because every reply has its own envelope.
 pub(super) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| ROWS.iter().map(Kind::new).collect());
 
 /// A set of bytes.
@@ -240,14 +240,13 @@ pub(super) static LEADS: LazyLock<Bytes> = LazyLock::new(|| {
     firsts
 });
 
-/// How the reasoning of models begins and ends, where its end says by itself that it was reasoning.
+/// The start and end marks of reasoning, for kinds with an end that proves reasoning.
 pub(crate) fn reasoning_ends() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
     let telling = KINDS.iter().filter(|kind| kind.telling);
     telling.flat_map(|kind| kind.ends.iter().filter(|(_, part)| *part).map(|(end, _)| (&kind.start, end)))
 }
 
-/// The ends that say, behind a move, that it stood in reasoning: those of tags by whatever name, and what begins the
-/// answer.
+/// The ends after a move that prove that it stood in reasoning: end tags of any name, and the beginnings of an answer.
 pub(crate) fn closings() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
     let all = KINDS.iter().flat_map(|kind| kind.ends.iter().map(move |(end, part)| (kind, end, *part)));
     let says = |kind: &Kind, end: &Tag, part: bool| {
@@ -260,7 +259,7 @@ pub(crate) fn closings() -> impl Iterator<Item = (&'static Tag, &'static Tag)> {
     ends.chain(KINDS.iter().filter(begins).map(|kind| (&kind.start, &kind.start)))
 }
 
-/// What else the names of sections begin with in which a model thinks, beside those of the table.
+/// Further beginnings of names of sections in which a model thinks, in addition to the table.
 const STEMS: [&str; 15] = [
     "analy",
     "brainstorm",
@@ -295,7 +294,7 @@ pub(crate) fn begins_reasoning(text: &str) -> bool {
     names().any(|name| text.starts_with(name))
 }
 
-/// Whether the name of a section says that a model thinks in it, whatever else it says.
+/// Whether the name of a section has a word that says that a model thinks in it.
 pub(crate) fn has_name_of_reasoning(name: &str) -> bool {
     let small = name.to_lowercase();
     let mut words = small.split(|c: char| !c.is_alphanumeric());

@@ -1,5 +1,5 @@
-//! The quick way through clean JSON: a string or number that stands in the text whole is read in one step. Whatever is
-//! not clean, or has not arrived, is left to the reader's ordinary steps, which say the same.
+//! The quick way through clean JSON: a string or number that stands in the text whole is read in one step. The reader's
+//! ordinary steps handle all other text, with equal results.
 
 use super::{BoxedViolation, Flow, JsonReader, LastKind};
 use crate::reply::{Number, Span, Value};
@@ -13,7 +13,7 @@ impl JsonReader {
         text.get(start..start + length)
     }
 
-    /// Takes the key that begins with the double quote here; `None` where it is not clean.
+    /// Takes the key that begins with the double quote here; `None` if it is not clean.
     pub(super) fn clean_key(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let Some(key) = self.clean_string(text).filter(|key| key.len() <= self.settings.limits.key_bytes) else {
             return Ok(None);
@@ -25,7 +25,7 @@ impl JsonReader {
         Ok(Some(if text.as_bytes().get(self.position) == Some(&b':') { self.colon() } else { Flow::Go }))
     }
 
-    /// Takes the string that begins with the double quote here; `None` where it is not clean.
+    /// Takes the string that begins with the double quote here; `None` if it is not clean.
     pub(super) fn clean_text(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let Some(content) = self.clean_string(text).filter(|content| !content.is_empty()) else { return Ok(None) };
         let span = Span::new(self.position, self.position + content.len() + 2);
@@ -35,7 +35,7 @@ impl JsonReader {
         self.deliver(Value::from(content), span, LastKind::String).map(Some)
     }
 
-    /// Takes the integer or decimal that begins here; `None` where it is written otherwise or may go on.
+    /// Takes the integer or decimal that begins here; `None` if it has another form or may continue.
     pub(super) fn clean_number(&mut self, text: &str) -> Result<Option<Flow>, BoxedViolation> {
         let start = self.position;
         let Some(length) = text.as_bytes().get(start..).and_then(decimal) else { return Ok(None) };
@@ -48,7 +48,7 @@ impl JsonReader {
     }
 }
 
-/// How many bytes stand before the closing double quote; `None` where something else must be looked at first.
+/// The number of bytes before the closing double quote; `None` if another byte must be handled first.
 fn plain(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
     const TOPS: u64 = ONES << 7;
@@ -72,7 +72,7 @@ fn plain(bytes: &[u8]) -> Option<usize> {
     (rest.get(stop) == Some(&b'"')).then_some(at + stop)
 }
 
-/// The length of a number without exponent, if what follows shows that it has ended.
+/// The length of a number without exponent, if the next byte proves its end.
 fn decimal(bytes: &[u8]) -> Option<usize> {
     let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
     let sign = usize::from(bytes.first() == Some(&b'-'));

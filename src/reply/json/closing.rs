@@ -28,7 +28,7 @@ impl JsonReader {
                     return Err(self.unbalanced(byte, place));
                 }
                 if self.state != super::State::After {
-                    // A value without an end: what is open lasts until here.
+                    // A value without an end: everything open lasts until here.
                     self.recent.last = Last { span: Span::at(place.start), kind: LastKind::Other, newline: false };
                 }
                 self.doubts.strays.push((byte, place));
@@ -38,7 +38,7 @@ impl JsonReader {
         }
     }
 
-    /// Any other token after a closing bracket that fitted nothing.
+    /// Any other token after a closing bracket without an opening one.
     pub(super) fn after_strays(&self) -> Result<(), BoxedViolation> {
         match self.doubts.strays.first() {
             Some((byte, place)) => Err(self.unbalanced(*byte, *place)),
@@ -88,7 +88,7 @@ impl JsonReader {
             let fault = self.violation(Code::Truncated, message, comment);
             return Err(Box::new(fault.hint("leave the comment out, or put it on a line of its own")));
         }
-        // Comments and brackets that fitted nothing go with the value.
+        // Comments and stray brackets belong to the value.
         let end = text.get(..self.position).unwrap_or(text).trim_end().len().max(self.recent.last.span.end);
         // Does each bracket that fitted nothing stand for one of the missing ones, in order?
         let mut missing = self.stack.iter().rev().map(Frame::closer);

@@ -14,7 +14,7 @@ const SHAPE: usize = 64;
 pub struct Field {
     /// The key in the text.
     pub key_span: Span,
-    /// The value.
+    /// The value of the member.
     pub value: Arc<Value>,
     /// The value in the text.
     pub span: Span,
@@ -26,7 +26,7 @@ pub type Fields = Members<Field>;
 /// An outermost object, or an object of the outermost array, with the places of its members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// The members.
+    /// The members in the order of the text.
     pub fields: Fields,
     /// The object in the text.
     pub span: Span,
@@ -35,7 +35,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether both say the same, wherever they stand.
+    /// Whether both have the same content, at any places.
     pub fn same(&self, other: &Self) -> bool {
         self.fields.object().matches(other.fields.object(), |_, field, its| field.value == its.value)
     }
@@ -45,11 +45,11 @@ impl Record {
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) kind: Kind,
-    /// Its opening bracket.
+    /// The position of its opening bracket.
     pub(super) open: usize,
-    /// The key whose value is awaited or being read.
+    /// The key of the value that is awaited or being read.
     pub(super) key: Option<Key>,
-    /// Its keys so far are those of the object of the same depth that was closed last, in the same order.
+    /// Its keys so far equal the keys of the last closed object of this depth, in the same order.
     pub(super) alike: bool,
 }
 
@@ -187,7 +187,7 @@ impl JsonReader {
         }
     }
 
-    /// The key `text` of the object that is open, if it stands where the object before had it.
+    /// The key `text` of the open object, if the previous object had it at the same position.
     pub(super) fn like_before(&mut self, text: &str) -> Option<CompactString> {
         let depth = self.stack.len().checked_sub(1)?;
         let frame = self.stack.last_mut()?;

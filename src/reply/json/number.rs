@@ -1,4 +1,4 @@
-//! Numbers keep their spelling; a few other spellings have one reading.
+//! Numbers keep their spelling; a few other spellings can only mean one number.
 
 use super::{BoxedViolation, Flow, JsonReader, LastKind, Token};
 use crate::reply::{Code, Number, RepairCode, Span, Value};
@@ -179,7 +179,7 @@ struct Run {
     bytes: usize,
 }
 
-/// A run of digits with single underscores between them; `None` where an underscore stands elsewhere.
+/// A run of digits with single underscores between them; `None` if an underscore has another position.
 fn digits(bytes: &[u8], position: &mut usize, meant: &mut String) -> Option<Run> {
     let mut run = Run::default();
     let mut underscore = false;

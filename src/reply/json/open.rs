@@ -1,15 +1,15 @@
-//! A look at the value while it is still arriving: what is there, and what only grows.
+//! Reads a value while it is still arriving: its complete and its growing parts.
 
 use super::frame::{Frame, Kind};
 use super::{Fields, JsonReader, State, Token};
 use crate::reply::{Object, Value};
 
-/// The member of the open record whose value is being read.
+/// The member of the open record that is being read.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenField<'a> {
-    /// Its key.
+    /// The key of the member.
     pub key: &'a str,
-    /// What of the value is certain.
+    /// The certain part of the value.
     pub part: OpenPart<'a>,
 }
 
@@ -27,7 +27,7 @@ pub enum OpenPart<'a> {
 /// An array or object that is open, with the members that are complete.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenContainer<'a> {
-    /// The complete members.
+    /// The members that are complete.
     pub members: Complete<'a>,
     /// The key of the member that is being read, in an object.
     pub key: Option<&'a str>,
@@ -35,12 +35,12 @@ pub struct OpenContainer<'a> {
     pub again: bool,
 }
 
-/// Complete members.
+/// Complete members of one container.
 #[derive(Debug, Clone, Copy)]
 pub enum Complete<'a> {
-    /// Of an array.
+    /// The members of an array.
     Items(&'a [Value]),
-    /// Of an object.
+    /// The members of an object.
     Members(&'a Object),
 }
 
@@ -106,7 +106,7 @@ impl JsonReader {
         let key = self.stack.get(at)?.key.as_ref()?;
         let part = match (self.stack.get(at + 1), self.token) {
             (Some(above), token) => {
-                // What follows the last value may be a closing bracket or a comment that does not count.
+                // After the last value there may be a closing bracket, or a comment that does not count.
                 let between = matches!(token, Token::None | Token::LineComment { .. } | Token::BlockComment { .. });
                 let end = if between && self.state == State::After { self.recent.last.span.end } else { self.position };
                 OpenPart::Json(text.get(above.open..end).unwrap_or(""))

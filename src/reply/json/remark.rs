@@ -5,9 +5,9 @@ use crate::reply::doubt::{is_deciding, words_of};
 
 /// Words before a colon that begin a remark.
 const LABELS: [&str; 10] = ["comment", "default", "format", "nb", "note", "remark", "see", "source", "type", "unit"];
-/// Words that are a value where they stand alone.
+/// Words that are a value if they stand alone.
 const LITERALS: [&str; 9] = ["false", "nan", "nil", "no", "none", "null", "off", "true", "undefined"];
-/// Signs that a remark may have beside letters and digits.
+/// Signs that a remark may have in addition to letters and digits.
 const SIGNS: &str = ".,;!-–—()_%°€$£'’/:，。、；！（）";
 
 /// Whether a comment, without its marks, is a plain remark.
@@ -42,7 +42,7 @@ fn is_link(part: &str) -> bool {
     part.starts_with("https://") || part.starts_with("http://")
 }
 
-/// Whether a part without blanks holds nothing but words and their punctuation.
+/// Whether a part without blanks holds only words and their punctuation.
 fn is_plain_part(part: &str) -> bool {
     // An empty list is named, and is no value of its own.
     if is_link(part) || part.trim_end_matches(['.', ',']) == "[]" {

@@ -3,7 +3,7 @@
 use super::{BoxedViolation, Flow, JsonReader, LastKind, State, Token};
 use crate::reply::{Code, RepairCode, Span, Value};
 
-/// What delimits a string.
+/// The quotes of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Quote {
     #[default]
@@ -49,7 +49,7 @@ impl Quote {
         }
     }
 
-    /// Whether a backslash in it means what JSON says: nobody knows whose escapes the others use.
+    /// Whether a backslash in it has JSON's meaning; the escapes inside other quotes are unknown.
     const fn escapes(self) -> bool {
         matches!(self, Self::Double | Self::Single | Self::Curly | Self::CurlySingle)
     }
@@ -61,9 +61,9 @@ pub(super) struct StringToken {
     pub(super) start: usize,
     quote: Quote,
     pub(super) key: bool,
-    /// What is decoded, up to `from`.
+    /// The decoded text, up to `from`.
     pub(super) decoded: String,
-    /// Where the text that needs no decoding continues.
+    /// The start of the text that needs no decoding.
     pub(super) from: usize,
     /// The first backslash that begins no escape.
     invalid: Option<Span>,
@@ -80,7 +80,7 @@ impl StringToken {
         self.quote = Quote::Double;
     }
 
-    /// Where its content begins.
+    /// The start of its content.
     pub(super) fn content(&self) -> usize {
         self.start + self.quote.opening().len()
     }
@@ -91,7 +91,7 @@ impl StringToken {
 }
 
 impl JsonReader {
-    /// The quote at the present position: one, or three where a value may stand.
+    /// The quote at the current position: one, or three if a value may stand here.
     pub(super) fn open_quote(&mut self, text: &str, byte: u8, key: bool, end: bool) -> Result<Flow, BoxedViolation> {
         let mut quote = match byte {
             b'"' => Quote::Double,
@@ -160,7 +160,7 @@ impl JsonReader {
             let rest = bytes.get(self.position..).unwrap_or_default();
             let stop = memchr::memchr2(first, b'\\', rest);
             let plain = rest.get(..stop.unwrap_or(rest.len())).unwrap_or_default();
-            // All of them at once is quicker than up to the first, which is rarely there.
+            // One check of the whole text is faster than a search for the first one, which is rarely there.
             if !self.string.control
                 && quote.escapes()
                 && plain.iter().map(|byte| u8::from(*byte < 0x20)).fold(0, u8::max) == 1
@@ -253,8 +253,8 @@ impl JsonReader {
         Ok(if self.state == State::Done { Flow::Done } else { Flow::Go })
     }
 
-    /// Where the braces of the object are doubled, a template was filled in, or wasn't: braces in its strings may be
-    /// doubled too.
+    /// Refuses doubled braces in a string of an object with doubled braces: if a template was filled in, they mean
+    /// single ones, else they don't.
     pub(super) fn check_braces(&self, content: &str, place: Span) -> Result<(), BoxedViolation> {
         if !self.doubts.doubled {
             return Ok(());
@@ -269,13 +269,13 @@ impl JsonReader {
         Err(Box::new(self.violation(Code::UnexpectedToken, message, place).hint("write every brace once")))
     }
 
-    /// The backslash at the present position; `false` where its escape has not arrived whole.
+    /// The backslash at the current position; `false` if its escape is still incomplete.
     fn escape(&mut self, text: &str) -> Result<bool, BoxedViolation> {
         let rest = text.get(self.position..).unwrap_or("");
         let Some(next) = rest.chars().nth(1) else { return Ok(false) };
         let quote = self.string.quote;
         let place = Span::new(self.position, self.position + 1 + next.len_utf8());
-        // Where blanks between the tokens are written as escapes, those of the strings are written twice as well.
+        // If blanks between the tokens are written as escapes, the escapes in strings are doubled too.
         if !quote.escapes() || self.doubts.written_blank.is_some() {
             return Err(self.ambiguous(place, None));
         }
@@ -290,7 +290,7 @@ impl JsonReader {
             '"' | '\\' => next,
             '\'' if quote == Quote::Single => next,
             '\'' => {
-                // It has one meaning, whatever else the string holds.
+                // It can only mean one thing, regardless of the rest of the string.
                 self.repair(RepairCode::InvalidEscape, place)?;
                 next
             }
@@ -302,8 +302,8 @@ impl JsonReader {
             'u' => return self.unicode_escape(text),
             'x' | 'U' => return self.python_escape(text, next),
             'a' | 'v' | 'N' | '1'..='7' if quote == Quote::Single => return Err(self.ambiguous(place, None)),
-            // Most languages write a character without a form as `\0`, whatever the quotes; a line that ends in a
-            // backslash goes on in some, and not in others.
+            // Most languages write a character without a form as `\0`, in any quotes; only some continue a line that
+            // ends in a backslash.
             '0' | '\n' | '\r' => return Err(self.ambiguous(place, None)),
             'a' | 'v' | 'N' | '1'..='7' => {
                 // JSON knows no such escape, and the strings of a Python object mean another character by it.
@@ -424,7 +424,7 @@ impl JsonReader {
         }
     }
 
-    /// Adds the plain text before the escape at the present position, and what the escape means.
+    /// Adds the plain text before the escape at the current position, and the character of the escape.
     fn decode(&mut self, text: &str, c: char, length: usize) {
         self.string.decoded.push_str(text.get(self.string.from..self.position).unwrap_or(""));
         self.string.decoded.push(c);

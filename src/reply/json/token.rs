@@ -1,4 +1,4 @@
-//! Between two tokens: what the next byte begins, and what it means where JSON does not allow it.
+//! Between two tokens: the token that the next byte begins, and its meaning if JSON does not allow it.
 
 use super::frame::{Frame, Key, Kind, quoted};
 use super::string::Quote;
@@ -8,7 +8,7 @@ use crate::reply::{Code, RepairCode, RepairPolicy, Span, Value};
 use compact_str::CompactString;
 
 impl JsonReader {
-    /// Skips blanks and takes what follows them.
+    /// Skips blanks and takes the next token.
     pub(super) fn between(&mut self, text: &str, end: bool) -> Result<Flow, BoxedViolation> {
         let bytes = text.as_bytes();
         let from = self.position;
@@ -72,7 +72,7 @@ impl JsonReader {
         Ok(flow)
     }
 
-    /// An end tag or closing fence stands where a key or value is due.
+    /// An end tag or closing fence in place of a key or value.
     fn ends_early(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         if self.at_proven_end(text, byte, end) == Match::Partial {
             return Ok(Flow::More);
@@ -127,7 +127,7 @@ impl JsonReader {
         Box::new(self.violation(Code::MissingColon, message, place).related(key.span, "the key"))
     }
 
-    /// Where a value may begin.
+    /// Takes the token at the beginning of a value.
     fn value_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         if byte != b'{' && byte != b']' && byte != b'[' && self.wants_record() {
             return match self.trivia(text, byte, end)? {
@@ -175,7 +175,7 @@ impl JsonReader {
         self.violation(Code::UnexpectedToken, format!("expected {expected}: got {}", self.found(text)), place)
     }
 
-    /// Where a key may begin.
+    /// Takes the token at the beginning of a key.
     fn key_position(&mut self, text: &str, byte: u8, end: bool) -> Result<Flow, BoxedViolation> {
         match byte {
             b'"' | b'\'' => self.open_quote(text, byte, true, end),
@@ -248,7 +248,7 @@ impl JsonReader {
         self.missing_comma(text, byte, array, end)
     }
 
-    /// Something stands where a comma is due.
+    /// Another token in place of a comma.
     fn missing_comma(&mut self, text: &str, byte: u8, array: bool, end: bool) -> Result<Flow, BoxedViolation> {
         let Last { span, kind, newline } = self.recent.last;
         let c = text.get(self.position..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
@@ -300,7 +300,7 @@ impl JsonReader {
         Box::new(self.violation(Code::InvalidNumber, message, number).hint("write the result of the calculation"))
     }
 
-    /// A string that can't end where it does.
+    /// A string that can't end at its closing quote.
     fn unescaped(&self, text: &str, string: Span) -> BoxedViolation {
         let mut characters = string.of(text).chars();
         let opening = Span::new(string.start, string.start + characters.next().map_or(0, char::len_utf8));
@@ -401,7 +401,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// The key of a record that `text` is, in other case, or is another name of, where the policy is lenient.
+    /// The key of a record that `text` names: in another case, or by another name if the policy is lenient.
     fn own_key<'a>(&mut self, text: &'a str, span: Span) -> Result<&'a str, BoxedViolation> {
         if !self.stack.last().is_some_and(Frame::is_record) || self.settings.own.contains(&text) {
             return Ok(text);
@@ -446,7 +446,7 @@ impl JsonReader {
         Span::new(self.position, self.position + length)
     }
 
-    /// What stands at the present position, for a message.
+    /// The text at the current position, for a message.
     pub(super) fn found(&self, text: &str) -> String {
         match text.get(self.position..).and_then(|rest| rest.chars().next()) {
             Some('\'') => "a single quote".to_owned(),
@@ -467,7 +467,7 @@ impl JsonReader {
     }
 }
 
-/// A key's letters and digits, in small letters: what spelling does not change.
+/// A key's letters and digits in small letters, which are the same in all spellings.
 fn letters(key: &str) -> impl Iterator<Item = char> {
     key.chars().filter(|c| !matches!(c, '_' | '-') && !c.is_whitespace()).flat_map(char::to_lowercase)
 }

@@ -1,4 +1,4 @@
-//! What stands between tokens and carries nothing: blanks and comments that JSON does not know. Dots in place of content
+//! Text between tokens without a meaning: blanks, and comments that JSON does not know. Dots in place of content
 //! are none of it.
 
 use super::frame::Frame;

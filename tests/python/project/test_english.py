@@ -86,7 +86,13 @@ def test_comments_are_read_and_code_is_not(suffix, said, unsaid, example, tmp_pa
 
 @pytest.mark.parametrize(
     ("comment", "is_short"),
-    [("Its id.", True), ("The id.", True), ("The id of the run.", False), ("`None`.", False)],
+    [
+        ("Its id.", True),
+        ("The first byte.", True),
+        ("The id of the run.", False),
+        ("Command A.", False),
+        ("`None`.", False),
+    ],
 )
 def test_comments_that_repeat_a_name_are_short(comment, is_short):
     assert english.is_short(comment) == is_short
