@@ -1,4 +1,4 @@
-"""What runs are told from elsewhere: into their logs, each message exactly once."""
+"""Writes messages from other processes to each run's log, exactly once."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class InboxMessage(NamedTuple):
 
     Attributes:
         number: Its number in the store.
-        run_id: The id of the run that is told.
-        kind: `"say"`, `"approve"`, `"deny"`, `"answer"`, `"cancel"` or `"resume"`; or what has come
-            of something: `"ended"` of a child run, `"outcome"` of a call.
+        run_id: The id of the run that receives it.
+        kind: `"say"`, `"approve"`, `"deny"`, `"answer"`, `"cancel"` or `"resume"`; or the end of
+            something: `"ended"` of a child run, `"outcome"` of a call.
         ticket: The number of the ticket that is meant.
         body: The message, the reason, the arguments of a call or its outcome, as text.
-        by: The name of the person who has decided.
+        by: The name of the person behind a decision.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Inbox:
 
     Attributes:
         run_id: The id of the run at the top.
-        is_of_worker: Whether a worker delivers what comes, and lets the run rest.
+        is_of_worker: Whether a worker delivers the messages, and unloads the run while it waits.
         elsewhere: The calls and child runs that other workers have.
     """
 
@@ -75,14 +75,14 @@ class Inbox:
         self._runs: WeakValueDictionary[str, Run] = WeakValueDictionary()
 
     def take_up(self, session: RunSession, commands: list[_core.Command]) -> list[_core.Command]:
-        """Tell a run what waits for it, before its first command is performed.
+        """Deliver waiting messages to a run, before its first command is performed.
 
         Args:
             session: The session of the run, which begins or is resumed.
             commands: Its first commands.
 
         Returns:
-            These commands, and those that follow from what it was told.
+            These commands, and the commands that follow from the messages.
         """
         run = session.run
         self._runs[run.id] = run
@@ -94,7 +94,7 @@ class Inbox:
         return commands
 
     def _arrives(self, message: InboxMessage) -> bool:
-        """Whether the message is what has come of a call or a child run, which is waited for."""
+        """Whether the message is the outcome of an awaited call or child run."""
         if message.kind not in _ENDS or message.ticket is None:
             return False
         ended = Ended(message.number, message.body)
@@ -102,7 +102,7 @@ class Inbox:
         return True
 
     def deliver(self) -> None:
-        """Tell the runs under way what is new for them. It blocks.
+        """Deliver new messages to the runs in progress. It blocks.
 
         Raises:
             StoreError: It cannot be read.
@@ -127,7 +127,7 @@ class Inbox:
                         )
                         _log.warning(text, run.id)
                 else:
-                    # Its driver has not begun yet, or leaves the run just now.
+                    # Its driver has not begun yet, or is just leaving the run.
                     self._waiting.append(message)
             if void:
                 self._shared.drop_messages(void)
@@ -139,7 +139,7 @@ def _inject(run: Run, message: InboxMessage) -> bool:
 
 
 def _tell(core: _core.Run, message: InboxMessage, now: float) -> list[_core.Command]:
-    """Tell the core, whose events take the place of the message."""
+    """Pass a message to the core, which replaces it by events."""
     core.take_messages([message.number])
     body = message.body or ""
     try:
@@ -186,7 +186,7 @@ class _Deliverer:
         try:
             notices = self._shared.notices()
         except StoreError:
-            # The store is closed, and so no run of it goes on.
+            # The store is closed, so none of its runs continues.
             return
         # Not `select`, which refuses the descriptors of a process that has more than 1,024.
         with selectors.DefaultSelector() as selector:
@@ -197,7 +197,7 @@ class _Deliverer:
                     return
 
     def _deliver(self, told: Sequence[tuple[str, str]]) -> bool:
-        """Deliver what has come. Returns whether anything is still driven here."""
+        """Deliver new messages. Returns whether any run is still driven here."""
         with self._lock:
             if not self._inboxes:
                 self._is_running = False
@@ -209,7 +209,7 @@ class _Deliverer:
             try:
                 inbox.deliver()
             except StoreError:
-                # The database is away for a moment: the next beat tells of the inbox again.
+                # The database is briefly unreachable; the next heartbeat reports the inbox again.
                 continue
             except Exception:  # noqa: BLE001  # of one run, such as a loop that was closed
                 _log.exception("run %s was not told what has come for it", inbox.run_id)
@@ -217,14 +217,14 @@ class _Deliverer:
 
 
 _LOOK = 0.5
-"""Seconds between two looks whether anything is still driven here."""
+"""Seconds between two checks whether any run is still driven here."""
 
 _deliverers: WeakKeyDictionary[StoreOfRun, _Deliverer] = WeakKeyDictionary()
 _deliverers_lock = threading.Lock()
 
 
 def deliver_to(store: StoreOfRun, inbox: Inbox) -> None:
-    """Deliver what comes for a run that is driven here, until `stop_delivering`."""
+    """Deliver messages to a run that is driven here, until `stop_delivering`."""
     assert store._shared is not None
     with _deliverers_lock:
         deliverer = _deliverers.get(store)
@@ -234,7 +234,7 @@ def deliver_to(store: StoreOfRun, inbox: Inbox) -> None:
 
 
 def stop_delivering(store: StoreOfRun, inbox: Inbox) -> None:
-    """Deliver nothing more to this run."""
+    """Stop delivering messages to this run."""
     with _deliverers_lock:
         deliverer = _deliverers.get(store)
     if deliverer is not None:

@@ -1,4 +1,4 @@
-"""What a run waits for from other workers: the outcomes of calls, and the ends of child runs."""
+"""Calls and child runs in other workers, and the wait for their outcomes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ __all__ = [
 
 
 def call_name(agent: str, tool: str) -> str:
-    """Return by what workers know that they can make the calls of a tool of an agent."""
+    """Return the name under which workers take calls of a tool of an agent."""
     return f"call {tool} of {agent}"
 
 
 class Ended(NamedTuple):
-    """What has come of a call or of a child run.
+    """The end of a call or of a child run.
 
     Attributes:
         number: The number of the message in the inbox.
-        body: The outcome of a call, as text; `None` for a child run, whose log has it.
+        body: The outcome of a call, as text; `None` for a child run, because its log has the
+            outcome.
     """
 
     number: int
@@ -55,11 +56,11 @@ class Below(NamedTuple):
 
     Attributes:
         agent: The name of the agent, or of the tool.
-        known_as: By what workers know that they can take it.
-        given: With what it begins.
+        known_as: The name under which workers take it.
+        given: Its start arguments, as JSON text.
         task: The task, for people.
         above: The place of a child run; `None` for a call.
-        queue: The queue; `None` for that of the run above.
+        queue: The queue; `None` for the parent run's queue.
     """
 
     agent: str
@@ -77,9 +78,9 @@ class Elsewhere:
         shared: The shared store.
 
     Attributes:
-        spreads: Whether new child runs are given to all workers, rather than driven here.
-        has_children: Whether a run of its tree is driven elsewhere, so that what the tree has spent
-            stands in the database only.
+        spreads: Whether all workers may take new child runs, rather than this process.
+        has_children: Whether another process drives a run of its tree, so that only the database
+            has the usage of the whole tree.
     """
 
     def __init__(self, shared: _core.SharedRuns) -> None:
@@ -91,18 +92,18 @@ class Elsewhere:
         self.has_children = False
 
     def arrive(self, run_id: str, ticket: int, ended: Ended) -> None:
-        """Take what has come of a call or a child run. From any thread."""
+        """Take the end of a call or a child run. From any thread."""
         with self._lock:
             future = self._waiting.pop((run_id, ticket), None)
             if future is None:
                 self._arrived[run_id, ticket] = ended
                 return
-        # The run may give it up at this very moment.
+        # The run may give it up at the same moment.
         if future.set_running_or_notify_cancel():
             future.set_result(ended)
 
     def is_waiting(self, run_id: str, ticket: int) -> bool:
-        """Whether other workers have a call or a child run, and nothing has come of it so far."""
+        """Whether another worker has a call or a child run that has not ended."""
         with self._lock:
             return (run_id, ticket) in self._waiting
 
@@ -159,9 +160,9 @@ class Elsewhere:
         )
 
     async def ended(self, session: RunSession, ticket: int) -> Ended:
-        """Wait for what comes of a call or a child run.
+        """Wait for the end of a call or a child run.
 
-        If the run gives it up, the worker that has it is told so.
+        If the run gives it up, the worker receives a message.
         """
         key = session.run.id, ticket
         with self._lock:
@@ -204,7 +205,7 @@ class Elsewhere:
         pool.submit_own(self._cancel, child)
 
     def _cancel(self, child: str) -> None:
-        # When the run is over, what is left below it is cancelled in any case.
+        # A failure is harmless: the end of the parent run cancels everything below it.
         with suppress(StoreError):
             self._shared.tell(child, "cancel", None, None, None)
 

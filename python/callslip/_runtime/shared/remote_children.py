@@ -1,4 +1,4 @@
-"""Child runs that any worker may drive: given away, waited for, opened where they are claimed."""
+"""Child runs that any worker may drive: submits them, waits for them, opens them in the worker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def run_apart(
     """
     run_id = child_id(session.run.id, command.ticket)
     in_thread = pool.in_own_thread
-    # Whoever has it keeps it, whatever is done with new ones here.
+    # A worker that already has it keeps it, even if this process keeps new child runs to itself.
     is_there = command.again and await in_thread(elsewhere.has, run_id)
     if not (is_there or elsewhere.spreads):
         return None
@@ -110,12 +110,12 @@ def agent_at(agent: DrivenAgent, place: Place) -> tuple[DrivenAgent, int | None]
 def new_child(
     agent: DrivenAgent, run_id: str, given: str, *, at: tuple[Place, int | None], store: TicketStore
 ) -> RunSession:
-    """Return the session of a child run that was given away, and begins.
+    """Return the session of a submitted child run, which begins.
 
     Args:
         agent: Its agent.
         run_id: Its id.
-        given: With what it begins.
+        given: Its start arguments, as JSON text.
         at: Its place, and the levels that may be below it.
         store: The store.
 

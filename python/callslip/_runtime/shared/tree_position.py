@@ -1,4 +1,4 @@
-"""Where a run stands in its tree, so that any worker can find its agent and its limits."""
+"""The position of a run in its tree, with which any worker finds its agent and its limits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def child_id(run_id: str, ticket: int) -> str:
 
 
 def new_seal_key() -> str:
-    """Return the key of the seals of a run, which nobody guesses."""
+    """Return a random key for the seals of a run."""
     return os.urandom(16).hex()
 
 
 class Place(NamedTuple):
-    """Where a child run stands.
+    """The position of a child run in its tree.
 
     Attributes:
         agent: The name of the agent at the top.
