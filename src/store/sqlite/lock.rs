@@ -49,7 +49,7 @@ impl Lock {
     }
 
     /// Takes the file itself, which is there by now. On Linux this lock does not affect `SQLite`; on other systems it
-    /// would conflict with SQLite's own.
+    /// would conflict with the lock of `SQLite`.
     pub(super) fn take_itself(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.itself.is_some() || !cfg!(target_os = "linux") {
             return Ok(());

@@ -105,7 +105,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The length of SQLite's side file with this suffix, unless it is empty or missing.
+/// The length of the side file with this suffix, unless it is empty or missing.
 fn length_beside(path: &Path, suffix: &str) -> Option<u64> {
     fs::metadata(beside(path, suffix)).ok().map(|metadata| metadata.len()).filter(|length| *length > 0)
 }
