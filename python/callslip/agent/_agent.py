@@ -285,16 +285,14 @@ class Agent(AgentRuns[AnswerT]):
                 its model failed, and outlives the task that awaits this: `Run.cancel` ends it.
 
         Raises:
-            UsageError: The task is blank, or an argument is of a wrong type; or a tool needs
-                approval or an answer, but the run has no way to get it; or `key` is passed without
-                a store.
+            UsageError: The task is blank, an argument is of a wrong type, a tool needs approval or
+                an answer that the run can't get, or `key` is passed without a store.
             KeyTaken: The run with this key has another task.
             ProtocolError: The model broke the protocol too often in a row.
             LimitExceeded: A limit was reached, and there is no answer.
             ModelError: The model client failed.
             RunCancelled: The run was cancelled by `Run.cancel`.
-            StoreError: The log could not be written. The run can be resumed from its last written
-                event.
+            StoreError: The log could not be written. The written part can be resumed.
         """
         from callslip._runtime.driver import drive
 
