@@ -49,13 +49,12 @@ pub(super) fn enclose(left: &str, right: &str) -> bool {
 }
 
 /// The first sign behind a move that stood in a comment, a text or a branch.
-const CLOSINGS: [&str; 9] = ["\"\"\"", "#endif", "#endregion", "#>", "'''", "*/", "-->", "|#", "~~"];
+const CLOSINGS: [&str; 8] = ["\"\"\"", "#endif", "#endregion", "#>", "'''", "*/", "-->", "|#"];
 
 /// Whether the first sign behind the move ends a text.
 fn is_closing(right: &str) -> bool {
     let text = right.trim_start();
-    // Three tildes are a fence.
-    CLOSINGS.iter().any(|closing| text.starts_with(closing)) && !text.starts_with("~~~")
+    CLOSINGS.iter().any(|closing| text.starts_with(closing))
 }
 
 /// A section whose title says that it rehearses, with another section behind the move.
