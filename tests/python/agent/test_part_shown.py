@@ -7,10 +7,11 @@ import PIL.Image
 import pytest
 
 from callslip import Agent, File, Image, ScriptedModel, tool
+from optional import optional_module
 from pictures import png
 from scripted import act, finish
 
-formatters = pytest.importorskip("IPython.core.formatters")
+formatters = optional_module("IPython.core.formatters")
 
 DATA = png(6, 5)
 REPR = f"Image([image 6x5, {len(DATA)} bytes, T1])"

@@ -10,6 +10,7 @@ from callslip import Agent, ScriptedModel, TicketStore, in_notebook, tool
 from callslip.approval import view
 from consoles import leave
 from hostile_calls import LOOK, hostile_values, read_back
+from optional import optional_module
 from scripted import act
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -57,8 +58,8 @@ def tickets():
 @pytest.fixture(scope="module")
 def notebook(tickets, tmp_path_factory):
     """The page of a notebook in which each cell has asked for one call."""
-    nbformat = pytest.importorskip("nbformat").v4
-    nbconvert = pytest.importorskip("nbconvert")
+    nbformat = optional_module("nbformat").v4
+    nbconvert = optional_module("nbconvert")
     cells = []
     with pytest.MonkeyPatch.context() as patch:
         for ticket in tickets:

@@ -6,7 +6,6 @@ import inspect
 import pytest
 
 from callslip import TicketStore
-from fleets.boss import from_far
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,5 +41,7 @@ def here(database):
 @pytest.fixture
 def far(database):
     """The store of another process."""
+    from fleets.boss import from_far
+
     with TicketStore(from_far(database)) as store:
         yield store

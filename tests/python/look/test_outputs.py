@@ -14,6 +14,7 @@ from browsing import CHROMIUM, LEGIBLE, Opened
 from callslip import Agent, Limits, ScriptedModel, TicketStore, UsageError, show, tool
 from hostile import HOSTILE
 from notebooks import Kernel, running_kernel
+from optional import optional_module
 from scripted import act, finish
 
 # Jupyter's own warnings are none of ours.
@@ -213,7 +214,7 @@ def agent(**more):
 
 @pytest.fixture(scope="module")
 def started():
-    pytest.importorskip("ipykernel")
+    optional_module("ipykernel")
     with running_kernel(Path(__file__).parents[2] / "support") as parts:
         Kernel(*parts).run(SETUP)
         yield parts
@@ -238,9 +239,9 @@ def test_a_run_in_a_cell_grows_and_asks_the_person(kernel):
 
 
 def test_outputs_of_an_exported_notebook(started, browser, tmp_path):
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    nbconvert = pytest.importorskip("nbconvert")
+    nbformat = optional_module("nbformat")
+    nbclient = optional_module("nbclient")
+    nbconvert = optional_module("nbconvert")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
     cells = [

@@ -20,9 +20,10 @@ from callslip.models._call import ModelCall
 from callslip.models._reply import AsyncReplyStream, ReplyStream, open_result
 from callslip.models.anthropic import AnthropicModel
 from callslip.models.openai import OpenAIModel
+from optional import optional_module
 
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
+anthropic = optional_module("anthropic")
+openai = optional_module("openai")
 
 PIECES = ["Hel", "lo ", "wörld"]
 TEXT = "".join(PIECES)

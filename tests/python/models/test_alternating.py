@@ -12,16 +12,17 @@ from callslip import Agent, ModelError, TicketStore
 from callslip.models import as_model
 from callslip.models._turns import alternating
 from model_services import services
+from optional import optional_module
 
 DONE = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
 ROLES = ("user", "assistant", "system")
 
 
 def clients(base):
-    openai, anthropic = pytest.importorskip("openai"), pytest.importorskip("anthropic")
-    mistral = pytest.importorskip("mistralai.client")
-    cohere, ollama = pytest.importorskip("cohere"), pytest.importorskip("ollama")
-    google = pytest.importorskip("google.genai")
+    openai, anthropic = optional_module("openai"), optional_module("anthropic")
+    mistral = optional_module("mistralai.client")
+    cohere, ollama = optional_module("cohere"), optional_module("ollama")
+    google = optional_module("google.genai")
     chat = openai.OpenAI(base_url=f"{base}/v1", api_key="k")
     return {
         "openai": chat,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +33,7 @@ from callslip.models._services import (
 from callslip.models.anthropic import AnthropicModel
 from callslip.models.openai import OpenAIModel
 from model_services import REASONING, TEXT, Services, services
+from optional import optional_module
 
 ASK = [
     {"role": "system", "content": "be brief"},
@@ -48,9 +47,7 @@ OFFERED: dict[str, Any] = {"stop": ["</output>"], "seed": 7, "max_tokens": 99}
 
 
 def library(name: str) -> Any:
-    pytest.importorskip(name.partition(".")[0])
-    with warnings.catch_warnings(action="ignore"):
-        return importlib.import_module(name)
+    return optional_module(name)
 
 
 # ---- how each client is made: its arguments for `as_model`

@@ -10,6 +10,7 @@ from callslip import Agent, Fallback, ModelError, Retrying, as_model
 from callslip.errors import ContextFull, ModelRefused, UsageError
 from callslip.models import _rest
 from failing_server import failing_server
+from optional import optional_module
 from scripted import finish
 
 
@@ -163,7 +164,7 @@ def test_a_request_that_is_given_up_says_nothing(clock):
 
 @pytest.mark.parametrize("library", ["openai", "anthropic"])
 def test_the_retries_of_clients_are_off(clock, library):
-    module = pytest.importorskip(library)
+    module = optional_module(library)
     with failing_server() as server:
         base = f"{server.base}/v1" if library == "openai" else server.base
         client = getattr(module, "OpenAI" if library == "openai" else "Anthropic")

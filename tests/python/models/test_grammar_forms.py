@@ -16,8 +16,9 @@ from callslip.models import as_model
 from callslip.models._grammar_servers import host_of, known_form
 from callslip.models._reply import open_result
 from model_services import Services, services
+from optional import optional_module
 
-openai = pytest.importorskip("openai")
+openai = optional_module("openai")
 
 
 @tool

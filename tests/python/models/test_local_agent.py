@@ -18,8 +18,9 @@ from callslip import (
     as_model,
     tool,
 )
+from optional import optional_module
 
-pytest.importorskip("xllamacpp")
+optional_module("xllamacpp")
 pytestmark = pytest.mark.local_model
 
 
@@ -62,7 +63,7 @@ def test_the_prefix_is_cached_between_turns(model):
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_through_the_openai_sdk_streaming(model, asynchronous):
-    openai = pytest.importorskip("openai")
+    openai = optional_module("openai")
     kind = openai.AsyncOpenAI if asynchronous else openai.OpenAI
     client = kind(base_url=model.base_url, api_key=model.api_key)
     # The server says what it is.

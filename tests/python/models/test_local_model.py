@@ -20,6 +20,7 @@ import pytest
 from callslip.errors import ModelError
 from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
+from optional import optional_module
 
 _MISSING = [
     command
@@ -209,7 +210,7 @@ def test_server_asks_for_its_key(model: LocalModel) -> None:
 
 
 def test_openai_sdk_streams_from_base_url(model: LocalModel) -> None:
-    openai = pytest.importorskip("openai")
+    openai = optional_module("openai")
     messages: list[Any] = ASK
     with openai.OpenAI(base_url=model.base_url, api_key=model.api_key) as client:
         chunks = list(

@@ -24,6 +24,7 @@ from callslip import (
 )
 from callslip.errors import RunFailed
 from callslip.events import ModelAsked, ModelReplied
+from optional import optional_module
 from scripted import act, finish
 
 drivers = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -158,14 +159,14 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_the_provider_of_an_address(address: str) -> None:
-    openai = pytest.importorskip("openai")
+    openai = optional_module("openai")
     client = openai.OpenAI(base_url=address, api_key="k")
     assert as_model(client, model="m").provider == ADDRESSES[address]
     assert as_model(client.responses.create, model="m").provider == ADDRESSES[address]
 
 
 def test_the_provider_of_other_clients() -> None:
-    anthropic = pytest.importorskip("anthropic")
+    anthropic = optional_module("anthropic")
     client = anthropic.AsyncAnthropic(api_key="k")
     assert as_model(client, model="m").provider == "anthropic"
     assert Retrying(as_model(client, model="m"))._calls[0].known_name == ("m", "anthropic")

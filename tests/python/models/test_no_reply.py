@@ -10,9 +10,10 @@ import pytest
 
 from callslip import Agent, ModelError, Retrying, as_model
 from callslip.models._no_reply import check_chunks_came
+from optional import optional_module
 
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
+anthropic = optional_module("anthropic")
+openai = optional_module("openai")
 
 PAGE = ("text/html; charset=utf-8", "<html>Please log in.</html>")
 NO_SUCH_PATH = ("application/json", '{"error": "Unexpected endpoint or method. (POST /chat)"}')
@@ -122,7 +123,7 @@ def test_json_that_is_no_object_is_told(server, wire, body):
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_body_that_is_not_json_is_told_of_ollama(server, stream, is_async):
-    ollama = pytest.importorskip("ollama")
+    ollama = optional_module("ollama")
     make = ollama.AsyncClient if is_async else ollama.Client
     client = make(host=f"http://127.0.0.1:{server.server_address[1]}")
     server.said = PAGE

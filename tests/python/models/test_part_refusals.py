@@ -29,11 +29,12 @@ from callslip.models._part_refusals import refused_kinds
 from callslip.parts import PartKind
 from failing_server import FailingServer, failing_server
 from model_services import services
+from optional import optional_module
 from pictures import PDF, count_parts, png
 from scripted import act, finish
 
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
+openai = optional_module("openai")
+anthropic = optional_module("anthropic")
 
 CAT, PLOT = png(3, 2), png(5, 4)
 MULTIPLE: frozenset[PartKind] = frozenset({"image", "pdf"})

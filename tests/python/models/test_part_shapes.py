@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import importlib
 import json
 import sys
-import warnings
 from collections.abc import Iterator
 from types import ModuleType
 from types import SimpleNamespace as Obj
@@ -23,6 +21,7 @@ from callslip.models._reply import ModelReply, open_result
 from callslip.models._turns import split_system
 from failing_server import failing_server
 from model_services import Services, services
+from optional import optional_module
 from pictures import PDF, png
 
 CAT = png(3, 2)
@@ -61,9 +60,7 @@ def read(model: Any, messages: list[dict[str, Any]]) -> None:
 
 
 def library(name: str) -> Any:
-    pytest.importorskip(name.partition(".")[0])
-    with warnings.catch_warnings(action="ignore"):
-        return importlib.import_module(name)
+    return optional_module(name)
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import pytest
 
 from callslip import Agent, File, Image, ModelError, TicketStore, as_model, tool
 from failing_server import failing_server
+from optional import optional_module
 from pictures import PDF, count_parts, png
 from scripted import act, finish
 
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
+anthropic = optional_module("anthropic")
+openai = optional_module("openai")
 
 CAT, PLOT = png(32, 16), png(64, 48)
 

@@ -25,6 +25,7 @@ from callslip import (
     tool,
 )
 from callslip.models._rates import Rates
+from optional import optional_module
 from random_cases import cases
 from scripted import act, finish
 
@@ -218,7 +219,7 @@ def test_without_the_package_it_is_named(monkeypatch):
 
 
 def test_the_package_itself_knows_models():
-    pytest.importorskip("genai_prices")
+    optional_module("genai_prices")
     model = Priced(Named("gpt-5-mini"))
     assert 0 < Agent(model).run_sync("go").usage.cost < 0.01
     with pytest.raises(UsageError, match="got 'no-such-model-9'"):

@@ -19,10 +19,11 @@ from callslip import (
     tool,
 )
 from failing_server import failing_server
+from optional import optional_module
 from scripted import act, finish
 
-anthropic = pytest.importorskip("anthropic")
-openai = pytest.importorskip("openai")
+anthropic = optional_module("anthropic")
+openai = optional_module("openai")
 
 PASSING = ["429", "500", "529", "hung up", "broken", "error inside", "empty"]
 FINAL = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from callslip import Agent, ContextFull, ModelError, ModelRefused, Retrying, as_model
+from optional import optional_module
 
 ROWS = [
     json.loads(line)
@@ -114,20 +115,20 @@ def clients(server):
 
     def make(wire):
         if wire == "chat":
-            openai = pytest.importorskip("openai")
+            openai = optional_module("openai")
             return openai.OpenAI(base_url=f"{base}/v1", api_key="k")
         if wire == "mistral":
-            library = pytest.importorskip("mistralai.client")
+            library = optional_module("mistralai.client")
             return library.Mistral(server_url=base, api_key="k")
         if wire == "google":
-            library = pytest.importorskip("google.genai")
+            library = optional_module("google.genai")
             return library.Client(api_key="k", http_options={"base_url": base})
         if wire == "cohere":
-            return pytest.importorskip("cohere").ClientV2(base_url=base, api_key="k")
+            return optional_module("cohere").ClientV2(base_url=base, api_key="k")
         if wire == "ollama":
-            return pytest.importorskip("ollama").Client(host=base)
-        boto3 = pytest.importorskip("boto3")
-        config = pytest.importorskip("botocore.config").Config(retries={"max_attempts": 0})
+            return optional_module("ollama").Client(host=base)
+        boto3 = optional_module("boto3")
+        config = optional_module("botocore.config").Config(retries={"max_attempts": 0})
         keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "region_name": "us-east-1"}
         return boto3.client("bedrock-runtime", endpoint_url=base, config=config, **keys)
 

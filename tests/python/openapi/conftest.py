@@ -1,6 +1,5 @@
 """What tests of OpenAPI documents share."""
 
-import certifi
 import pytest
 
 from callslip._runtime import tool_attempts
@@ -15,6 +14,8 @@ def at_once(monkeypatch):
 @pytest.fixture(scope="session")
 def one_certificate(tmp_path_factory):
     """A file with one of the certificates that HTTP clients trust."""
+    import certifi
+
     end = "-----END CERTIFICATE-----\n"
     path = tmp_path_factory.mktemp("certificates") / "one.pem"
     path.write_text(certifi.contents().partition(end)[0] + end)

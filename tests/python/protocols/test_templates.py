@@ -18,6 +18,7 @@ from callslip import (
     TicketProtocol,
     tool,
 )
+from optional import optional_module
 from shared import SEEDS
 
 
@@ -259,7 +260,7 @@ def test_the_seeds_render_with_real_tools_and_run(name):
 @pytest.mark.local_model
 @pytest.mark.parametrize("name", sorted(CALL))
 def test_the_seeds_run_on_the_local_model(name):
-    pytest.importorskip("xllamacpp")
+    optional_module("xllamacpp")
     with LocalModel() as model:
         options = {"first_move": "call", "limits": Limits(turns=1)}
         agent = seed_agent(name, model, **options)

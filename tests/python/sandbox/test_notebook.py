@@ -8,13 +8,14 @@ import time
 import pytest
 
 from notebooks import Kernel, running_kernel
+from optional import optional_module
 from sandbox import dialogue
 from sandbox.cases import SUPPORT
 from sandbox.dialogue import HELLO, KEY, NAME
 from sandbox.offered import need
 
-pytest.importorskip("ipykernel")
-pytest.importorskip("jupyter_client")
+optional_module("ipykernel")
+optional_module("jupyter_client")
 # Jupyter's own warnings are none of ours.
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pexpect
 import pytest
 
 from callslip import PythonRunner, ScriptLimits
@@ -16,7 +17,6 @@ from sandbox.dialogue import HELLO, KEY, NAME
 from sandbox.offered import need
 from sandbox.scene import gone
 
-pexpect = pytest.importorskip("pexpect")
 pytestmark = [
     # 3.12 warns of forks beside threads; the fork execs at once.
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),

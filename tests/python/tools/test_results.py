@@ -18,17 +18,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from pydantic import BaseModel
 
-from callslip import Agent, ScriptedModel, tool
+from callslip import tool
 from callslip._base.json import ResultError, to_json
 from callslip._core import Outcome
 from callslip.tools import Tool
-from scripted import act, finish
 from tool_calls import call, called, kind_and_text
 
 
@@ -158,7 +154,6 @@ def test_an_object_may_be_in_two_places() -> None:
         type("Bad", (), {"__str__": 5})(),
         open,
         threading.Lock(),
-        pl.LazyFrame({"a": [1]}),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -211,90 +206,6 @@ def test_what_a_generator_holds_is_closed_at_the_bound() -> None:
 
     assert isinstance(Tool(give).call({}, None), Outcome.Error)
     assert closed == [True]
-
-
-# Of pandas, numpy, polars and pillow.
-
-
-def frame(**columns: Any) -> Any:
-    return pd.DataFrame(columns)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (
-            frame(a=[1, 2], b=["x", None], c=[1.5, math.nan]),
-            {"row_count": 2, "columns": ["a", "b", "c"], "rows": [[1, "x", 1.5], [2, None, None]]},
-        ),
-        (frame(), {"row_count": 0, "columns": [], "rows": []}),
-        (
-            frame(at=pd.to_datetime(["2025-01-31T12:00", None])),
-            {"row_count": 2, "columns": ["at"], "rows": [["2025-01-31T12:00:00"], [None]]},
-        ),
-        (
-            frame(n=pd.array([1, None], dtype="Int64"), f=[math.inf, 1.0]),
-            {"row_count": 2, "columns": ["n", "f"], "rows": [[1, "Infinity"], [None, 1.0]]},
-        ),
-        # An index that says something is a column, also beside one of its name.
-        (
-            frame(a=[1, 2]).loc[[1]],
-            {"row_count": 1, "columns": ["index", "a"], "rows": [[1, 2]]},
-        ),
-        (
-            frame(k=["x", "x", "y"], a=[1, 2, 3]).groupby("k").sum(),
-            {"row_count": 2, "columns": ["k", "a"], "rows": [["x", 3], ["y", 3]]},
-        ),
-        (
-            frame(a=[1]).set_index(pd.Index([5], name="a")),
-            {"row_count": 1, "columns": ["a", "a"], "rows": [[5, 1]]},
-        ),
-        (pd.Series([1, 2]), [1, 2]),
-        (
-            pd.Series([1], index=["u"]),
-            {"row_count": 1, "columns": ["index", "value"], "rows": [["u", 1]]},
-        ),
-        (
-            {"frame": pl.DataFrame({"a": [1, None], "d": [dt.date(2025, 1, 31), None]})},
-            {
-                "frame": {
-                    "row_count": 2,
-                    "columns": ["a", "d"],
-                    "rows": [[1, "2025-01-31"], [None, None]],
-                }
-            },
-        ),
-        (pl.Series([1, None]), [1, None]),
-        (np.arange(4).reshape(2, 2), [[0, 1], [2, 3]]),
-        (np.array([1.5, math.nan]), [1.5, "NaN"]),
-        (np.array(["2025-01-31T12:00"], dtype="datetime64[ns]"), ["2025-01-31T12:00:00"]),
-        (np.timedelta64(90, "m"), "PT1H30M"),
-        (
-            {np.int64(3): [np.float32(1.5), np.bool_(True)]},
-            {"3": [1.5, True]},
-        ),
-        (pd.NaT, None),
-        ([pd.NA], [None]),
-    ],
-)
-def test_objects_of_libraries(value: Any, expected: Any) -> None:
-    assert json.loads(to_json(value)) == expected
-
-
-def test_a_long_frame_begins_with_its_size_and_is_kept_whole() -> None:
-    @tool
-    def rows(n: int) -> Any:
-        return frame(number=range(n), name=[f"row {i}" for i in range(n)])
-
-    model = ScriptedModel([act("rows", n=100_000), finish()])
-    result = Agent(model, protocol="react", tools=[rows]).run_sync("go")
-    told = result.messages[-2]["content"]
-    start = 'Observation: {"row_count":100000,"columns":["number","name"],"rows":[[0,"row 0"],'
-    assert told.startswith(start)
-    assert len(told) < 33_000
-    cut = "\n[cut: 32768 of 1977837 bytes are shown; ticket T1 keeps the whole result]"
-    assert told.endswith(cut)
-    assert result.tickets[0].result["rows"][-1] == [99_999, "row 99999"]
 
 
 @pytest.mark.parametrize(
