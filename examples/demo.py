@@ -1,13 +1,13 @@
-"""A real agent on a real model, in all three protocols.
+"""A real agent on a real model: three protocols, a typed answer, an approval and a crash.
 
     python examples/demo.py                     # SmolLM2-135M-Instruct, on one core of this machine
     python examples/demo.py --gguf model.gguf   # another local model
     OPENAI_API_KEY=… python examples/demo.py --model gpt-4.1-mini
     python examples/demo.py --base-url http://localhost:8000/v1 --model NAME
 
-Nothing here is scripted: what is shown is what the model wrote and what the tools returned, and a
-wrong answer is shown as wrong. A small model chooses tools and copies values well, under a grammar,
-and writes poor closing sentences: most tasks therefore end at the tool's result.
+Nothing here is scripted: the model writes each call and each answer, and the killed process is a
+real one. If a model gets something wrong, the demo shows it and ends with status 1. `make eval`
+measures how often models are right, with and without constrained decoding (grammar).
 """
 
 from __future__ import annotations
@@ -15,56 +15,49 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import re
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from callslip import (
     Agent,
     ChattyProtocol,
-    Delta,
-    Event,
     Limits,
     LocalModel,
-    Progress,
     ReactProtocol,
-    Run,
     RunFailed,
+    RunResult,
+    Ticket,
     TicketProtocol,
+    TicketStore,
     Tool,
     as_model,
     tool,
 )
-from callslip.events import (
-    ModelReplied,
-    Moved,
-    RunFinished,
-    TicketCompleted,
-    TicketOpened,
-    Violated,
-)
+from callslip.events import TicketCompleted
 
 PROMPTS = Path(__file__).parent / "prompts"
 WEATHER = {"Cairo": "31 degrees, sunny", "Lima": "22 degrees, dry", "Vienna": "4 degrees, snow"}
 WORDS = {"meadow": "a field of grass", "orchard": "a garden of fruit trees"}
 
 
-@tool
 def remind(
     time: Annotated[str, Field(pattern="^[0-9]{1,2}:[0-9]{2}$")],
     text: Annotated[str, Field(pattern="^[a-z]{1,12}( [A-Za-z]{1,12}){0,5}$")],
 ) -> str:
     """Set a reminder."""
+    # Calls are counted outside the process that is killed.
+    with Path(os.environ["CALLSLIP_DEMO_REMINDERS"]).open("a", encoding="utf-8") as file:
+        file.write(f"{time} {text}\n")
     return f"I will remind you at {time} to {text}"
 
 
@@ -89,160 +82,149 @@ def calculate(
     return number
 
 
-TOOLS: list[Tool[..., Any]] = [remind, weather, dictionary, calculate]
+TOOLS: list[Tool[..., Any]] = [tool(remind), weather, dictionary, calculate]
+REMINDER = "Task: Remind me at 17:30 to call Anna."
 
 
-@dataclass
-class Task:
-    """What is asked, and what the tool must return for it."""
+class Total(BaseModel):
+    """A sum, as a program wants it."""
 
-    text: str
-    result: Any
-    to_the_end: bool = False
+    total: int
 
 
-TASKS = [
-    Task("What is the weather in Cairo?", WEATHER["Cairo"], to_the_end=True),
-    Task("What is 25 times 4?", 100, to_the_end=True),
-    Task("What does the word orchard mean?", WORDS["orchard"]),
-    Task("Remind me at 17:30 to call Anna.", "I will remind you at 17:30 to call Anna"),
-    Task("What is 130 plus 45?", 175),
-    Task("Tell me the weather in Vienna.", WEATHER["Vienna"]),
-]
+class Demo:
+    """Runs the parts of the demo, and shows each in a few lines.
+
+    Args:
+        console: Where the lines go.
+        model: The model of all runs.
+        path: The file of their store.
+    """
+
+    def __init__(self, console: Console, model: Any, path: Path) -> None:
+        self._console = console
+        self._model = model
+        self._path = path
+        self.is_right = True
+
+    def say(self, name: str, text: str, style: str = "") -> None:
+        """Show one line."""
+        self._console.print(f"  {name:>9}  ", style="dim", end="")
+        self._console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+    def check(self, name: str, text: str, *, right: bool) -> None:
+        """Show a line with a verdict."""
+        self.is_right &= right
+        mark = "✓" if right else "✗ not what was asked for:"
+        self.say(name, f"{mark} {text}", "green" if right else "red")
+
+    def title(self, text: str) -> None:
+        """Begin a part."""
+        self._console.print(f"\n[bold]{text}[/bold]")
+
+    def shown(self, result: RunResult[Any]) -> None:
+        """Show the calls of a run."""
+        for ticket in result.tickets:
+            self.say("call", f"{call_text(ticket)} → {ticket.error or ticket.result}", "cyan")
+
+    def protocols(self, store: TicketStore) -> None:
+        """One task in each protocol."""
+        self.title("1. Three protocols")
+        for name, task, result in [
+            ("react", "What does the word orchard mean?", WORDS["orchard"]),
+            ("chatty", "What is 25 times 4?", 100),
+            ("ticket", "What is the weather in Cairo?", WEATHER["Cairo"]),
+        ]:
+            self.say(name, task, "bold")
+            began = time.perf_counter()
+            run = agent(self._model, name, store).run_sync(f"Task: {task}")
+            self.shown(run)
+            took = time.perf_counter() - began
+            right = result in [ticket.result for ticket in run.tickets]
+            self.check("answer", f"{run.value} ({took:.1f} s)", right=right)
+
+    def typed_answer(self, store: TicketStore) -> None:
+        """An answer that is an object of a class."""
+        self.title("2. A typed answer: class Total(BaseModel): total: int")
+        task = "What is 130 plus 45?"
+        self.say("chatty", task, "bold")
+        run = agent(self._model, "chatty", store, returns=Total).run_sync(f"Task: {task}")
+        self.shown(run)
+        self.check("value", repr(run.value), right=run.value == Total(total=175))
+
+    def approval(self, store: TicketStore) -> None:
+        """A call that waits for a decision."""
+        self.title("3. Human approval: remind() has needs_approval=True")
+
+        def decide(ticket: Ticket) -> bool:
+            self.say("waits", call_text(ticket), "yellow")
+            self.say("approved", "by this program, in place of a person", "yellow")
+            return True
+
+        tools = [tool(remind, needs_approval=True), *TOOLS[1:]]
+        self.say("chatty", REMINDER.removeprefix("Task: "), "bold")
+        clerk = agent(self._model, "chatty", store, tools=tools)
+        run = clerk.run_sync(REMINDER, approve=decide)
+        outcomes = [ticket.outcome for ticket in run.tickets]
+        self.check("call", str(run.tickets[0].result), right=outcomes == ["ok"])
+
+    def crash(self, command: list[str], reminders: Path) -> None:
+        """A run whose process is killed, and that this process ends."""
+        self.title("4. A crash: kill -9 between the call and the answer")
+        self.say("chatty", REMINDER.removeprefix("Task: "), "bold")
+        reminders.unlink()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            run_id, _, call = process.stdout.readline().rstrip().partition(" ")
+            process.kill()
+        self.say("call", call, "cyan")
+        self.say("killed", f"process {process.pid}, status {process.returncode}", "yellow")
+        self.say("resumed", f"run {run_id[:8]}, by process {os.getpid()}", "yellow")
+        with TicketStore(self._path) as store:
+            run = agent(self._model, "chatty", store).resume_sync(run_id)
+        made = reminders.read_text("utf-8").splitlines()
+        right = len(made) == 1 and [ticket.outcome for ticket in run.tickets] == ["ok"]
+        self.check("answer", f"{run.value} (reminders set: {len(made)})", right=right)
 
 
-@dataclass
-class Score:
-    """What became of the tasks of one round."""
-
-    replies: int = 0
-    valid: int = 0
-    tasks: int = 0
-    right: int = 0
-    seconds: float = 0.0
-    answers: list[bool] = field(default_factory=list)
-    last: Run | None = None
+def call_text(ticket: Ticket) -> str:
+    """The call as the model wrote it."""
+    words = ", ".join(f"{name}={value!r}" for name, value in ticket.arguments.items())
+    return f"{ticket.tool}({words})"
 
 
-class Screen:
-    """Shows a run as it happens: thoughts, calls, tickets, violations, answers."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._kind = ""
-
-    def show(self, event: Event | Delta | Progress) -> None:
-        """Show one event."""
-        match event:
-            case Delta.Thoughts(text=text) | Delta.Reasoning(text=text):
-                self._stream("thoughts", text, "dim italic")
-            case Delta.Text(text=text):
-                self._stream("text", text, "dim")
-            case Delta.Answer(text=text):
-                self._stream("answer", text, "bold")
-            case Delta.Tool(name=name):
-                self._stream("call", f"{name} ", "cyan")
-            case Delta.Arguments(text=text):
-                self._stream("call", text, "cyan")
-            case Violated(violation=violation):
-                self.line("violation", violation["message"], "red")
-            case TicketOpened(ticket_id=ticket, description=description):
-                self.line("ticket", f"{ticket} opened: {description}", "yellow")
-            case TicketCompleted(ticket_id=ticket, outcome=outcome, result=result, error=error):
-                self.line("ticket", f"{ticket} {outcome}: {error or result}", "yellow")
-            case RunFinished(reason=reason, error=str(error)) if reason != "violations":
-                self.line("ended", error, "red")
-
-    def _stream(self, kind: str, text: str, style: str) -> None:
-        if kind != self._kind:
-            self._end()
-            self._kind = kind
-            self.console.print(f"    {kind:>9}  ", style="dim", end="")
-        text = escape(text.replace("\n", "\n" + " " * 15))
-        self.console.print(text, style=style, end="", highlight=False, soft_wrap=True)
-
-    def line(self, kind: str, text: str, style: str) -> None:
-        """Show a whole line."""
-        self._end()
-        self.console.print(f"    {kind:>9}  ", style="dim", end="")
-        self.console.print(escape(text), style=style, highlight=False, soft_wrap=True)
-
-    def _end(self) -> None:
-        if self._kind:
-            self.console.print()
-            self._kind = ""
+def agent(
+    model: Any,
+    protocol: str,
+    store: TicketStore,
+    *,
+    tools: list[Tool[..., Any]] | None = None,
+    returns: Any = str,
+) -> Agent[Any]:
+    """An agent that makes one call and then answers, which a small model can do."""
+    kinds = {"react": ReactProtocol, "chatty": ChattyProtocol, "ticket": TicketProtocol}
+    small = isinstance(model, LocalModel)
+    return Agent(
+        model,
+        name=protocol,
+        protocol=kinds[protocol](
+            template=PROMPTS / f"{protocol}.txt", first_move="call", thoughts=0
+        ),
+        tools=tools or TOOLS,
+        returns=returns,
+        # A small model delegates what it is asked itself.
+        delegate=False,
+        grammar=small,
+        limits=Limits(turns=1 if small else 6),
+        max_tokens=320 if small else None,
+        store=store,
+    )
 
 
-async def work(agent: Agent, task: Task, screen: Screen, score: Score) -> None:
-    """Let the agent work on one task, and judge what came of it."""
-    screen.console.print(f"  [bold]{escape(task.text)}[/bold]")
-    began = time.perf_counter()
-    results: list[Any] = []
-    answer: str | None = None
-    moved = False
-    async with agent.stream(f"Task: {task.text}") as stream:
-        with suppress(RunFailed):
-            async for event in stream:
-                screen.show(event)
-                match event:
-                    case ModelReplied():
-                        score.replies += 1
-                    case Moved():
-                        score.valid += 1
-                        moved = True
-                    case TicketCompleted(result=result):
-                        results.append(result)
-                    case RunFinished(value=value):
-                        answer = None if value is None else str(value)
-                if results and moved and not task.to_the_end:
-                    break
-    took = time.perf_counter() - began
-    right = task.result in results
-    if right or score.last is None:
-        score.last = stream.run
-    score.tasks += 1
-    score.right += right
-    score.seconds += took
-    verdict = "right" if right else f"wrong, due was {task.result!r}"
-    screen.line("result", f"{verdict} ({took:.1f} s)", "green" if right else "red")
-    if task.to_the_end:
-        right = answer is not None and says(answer, task.result)
-        score.answers.append(right)
-        said = (
-            "right"
-            if right
-            else "wrong: none was given"
-            if answer is None
-            else f"wrong: {answer!r}"
-        )
-        screen.line("answer", said, "green" if right else "red")
-    screen.console.print()
-
-
-def says(answer: str, result: Any) -> bool:
-    """Whether the answer contains the whole result, and not as a part of another number or word."""
-    return re.search(rf"(?<![\w.]){re.escape(str(result))}(?!\w|[.,]\d)", answer) is not None
-
-
-def agents(model: Any, *, grammar: bool, small: bool) -> Iterator[tuple[str, Agent]]:
-    """Make an agent in each protocol."""
-    for kind in (ReactProtocol, ChattyProtocol, TicketProtocol):
-        name = kind.__name__.removesuffix("Protocol").lower()
-        # Under a grammar, a small model does well with one call and then an answer, without
-        # thoughts. Without one, its first violation ends the run.
-        yield (
-            name,
-            Agent(
-                model,
-                protocol=kind(template=PROMPTS / f"{name}.txt", first_move="call", thoughts=0),
-                tools=TOOLS,
-                # A small model delegates what it is asked itself.
-                delegate=False,
-                grammar=grammar,
-                limits=Limits(turns=1 if grammar else 6, max_violations=0 if small else 3),
-                max_tokens=(320 if grammar else 96) if small else None,
-            ),
-        )
+def arguments(options: argparse.Namespace) -> list[str]:
+    """The options that choose the model, for another process."""
+    chosen = {"--gguf": options.gguf, "--base-url": options.base_url, "--model": options.model}
+    return [word for name, value in chosen.items() if value for word in (name, value)]
 
 
 @contextmanager
@@ -258,42 +240,42 @@ def open_model(options: argparse.Namespace) -> Iterator[tuple[Any, str]]:
         yield model, Path(options.gguf).name if options.gguf else "SmolLM2-135M-Instruct"
 
 
-async def main(options: argparse.Namespace) -> None:
-    """Run every task in every protocol, with and without the grammar."""
+async def work_until_killed(options: argparse.Namespace) -> None:
+    """Say when the call is made, and wait there, in the middle of the run."""
+    with open_model(options) as (model, _), TicketStore(options.crash_in) as store:
+        async with agent(model, "chatty", store).stream(REMINDER) as stream:
+            async for event in stream:
+                if isinstance(event, TicketCompleted):
+                    (ticket,) = stream.run.tickets
+                    call = f"{call_text(ticket)} → {ticket.result}"
+                    print(stream.run.id, call, flush=True)
+                    await asyncio.Event().wait()
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run all parts; 1 if the model got one wrong."""
     console = Console()
-    screen = Screen(console)
-    last: Run | None = None
-    table = Table(title="What came of it", title_justify="left")
-    table.add_column("protocol")
-    table.add_column("grammar")
-    for heading in ("valid replies", "results right", "answers right", "seconds a task"):
-        table.add_column(heading, justify="right")
+    folder = Path(tempfile.mkdtemp(prefix="callslip-demo-"))
+    reminders = folder / "reminders"
+    os.environ["CALLSLIP_DEMO_REMINDERS"] = str(reminders)
+    path = folder / "runs.sqlite"
     with open_model(options) as (model, name):
-        console.print(f"The model is [bold]{escape(name)}[/bold].\n")
-        constrained = "grammar" in Agent(model)._model.accepts  # noqa: SLF001
-        for grammar in (True, False) if constrained else (False,):
-            for protocol, agent in agents(model, grammar=grammar, small=constrained):
-                kind = "with the grammar" if grammar else "free"
-                console.rule(f"{protocol}, {kind}", align="left")
-                score = Score()
-                for task in TASKS[: options.tasks]:
-                    await work(agent, task, screen, score)
-                said = f"{sum(score.answers)} of {len(score.answers)}" if score.answers else "none"
-                if last is None or score.right:
-                    last = score.last
-                table.add_row(
-                    protocol,
-                    "yes" if grammar else "no",
-                    f"{score.valid} of {score.replies}",
-                    f"{score.right} of {score.tasks}",
-                    said,
-                    f"{score.seconds / max(1, score.tasks):.1f}",
-                )
-    console.print(table)
-    if last is not None:
-        path = Path(tempfile.mkdtemp(prefix="callslip-demo-")) / "trace.html"
-        last.to_html(path, open="all")
-        console.print(f"A run, turn by turn, is in {path}: open it in a browser.", soft_wrap=True)
+        console.print(f"The model is [bold]{escape(name)}[/bold].")
+        demo = Demo(console, model, path)
+        try:
+            with TicketStore(path) as store:
+                demo.protocols(store)
+                demo.typed_answer(store)
+                demo.approval(store)
+            command = [sys.executable, __file__, "--crash-in", str(path), *arguments(options)]
+            demo.crash(command, reminders)
+        except RunFailed as error:
+            demo.check("ended", str(error), right=False)
+        with TicketStore(path) as store:
+            store.to_html(folder / "trace.html")
+    place = folder / "trace.html"
+    console.print(f"\nEvery run, turn by turn: {place}", soft_wrap=True, highlight=False)
+    return 0 if demo.is_right else 1
 
 
 if __name__ == "__main__":
@@ -303,5 +285,9 @@ if __name__ == "__main__":
     parser.add_argument("--gguf", help="a model file for llama.cpp")
     parser.add_argument("--base-url", help="address of an OpenAI-compatible server")
     parser.add_argument("--model", default="gpt-4.1-mini", help="name of the model at the server")
-    parser.add_argument("--tasks", type=int, default=len(TASKS), help="how many of the tasks")
-    asyncio.run(main(parser.parse_args()))
+    parser.add_argument("--crash-in", metavar="STORE", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.crash_in:
+        asyncio.run(work_until_killed(chosen))
+    else:
+        sys.exit(main(chosen))
