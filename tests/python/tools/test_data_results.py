@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from callslip import Agent, ScriptedModel, tool
-from callslip._json import ResultError, to_json
+from callslip._base.json import ResultError, to_json
 from scripted import act, finish
 
 
