@@ -1,14 +1,14 @@
 """The private native module: parsers, ticket store and the run machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
+from callslip._protocols import ProtocolName
 from callslip.models._bounds import Bounds
 
 __version__: str
 
 FinishReason: TypeAlias = Literal["stop", "length", "unknown"]
-RepairPolicy: TypeAlias = Literal["strict", "default", "lenient"]
 _Claim: TypeAlias = tuple[str, int, str, str | None, int, bool, str | None, str | None]
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
 
@@ -145,7 +145,7 @@ class RunRow:
         """By what its caller knows it; `None` without a key."""
 
     @property
-    def protocol(self) -> Literal["ticket", "chatty", "react"] | None:
+    def protocol(self) -> ProtocolName | None:
         """The protocol of its replies; `None` until it has begun."""
 
     @property
@@ -977,7 +977,7 @@ class ToolSet:
     @staticmethod
     def check_returns(schema: str) -> None: ...
     @staticmethod
-    def delegation(protocol: str, roles: Sequence[str]) -> list[str]: ...
+    def delegate() -> str: ...
     def changed(self, without: Sequence[str], further: Sequence[str]) -> ToolSet: ...
     def search(self, query: str, routes: bool) -> str: ...
     def describe(self, name: str, routes: bool) -> str: ...
@@ -991,44 +991,33 @@ class ToolSet:
 class Protocol:
     """One protocol with its options."""
 
+    def __new__(cls, name: str, options: Mapping[str, object], own: str) -> Protocol: ...
     @staticmethod
-    def react(
-        *,
-        template: str | None,
-        examples: Sequence[tuple[str, str]] | bool,
-        tool_tokens: int,
-        repairs: RepairPolicy,
-        think_prefilled: bool,
-        reasoning_tags: list[tuple[str, str]],
-    ) -> Protocol: ...
+    def stored(text: str) -> Protocol: ...
     @staticmethod
-    def chatty(
-        *,
-        tool_tag: tuple[str, str],
-        template: str | None,
-        examples: Sequence[tuple[str, str]] | bool,
-        tool_tokens: int,
-        repairs: RepairPolicy,
-        think_prefilled: bool,
-        reasoning_tags: list[tuple[str, str]],
-    ) -> Protocol: ...
-    @staticmethod
-    def ticket(
-        *,
-        await_loads: bool,
-        inline_results: bool,
-        template: str | None,
-        examples: Sequence[tuple[str, str]] | bool,
-        tool_tokens: int,
-        repairs: RepairPolicy,
-        think_prefilled: bool,
-        reasoning_tags: list[tuple[str, str]],
-    ) -> Protocol: ...
+    def names() -> list[str]: ...
     def returning(self, schema: str | None) -> Protocol: ...
     @property
     def answer_name(self) -> str: ...
     @property
-    def name(self) -> Literal["ticket", "chatty", "react"]: ...
+    def name(self) -> ProtocolName: ...
+    @property
+    def delegates(self) -> bool: ...
+    @property
+    def spawns_roles(self) -> bool: ...
+    @property
+    def routes(self) -> bool: ...
+    @property
+    def answers_in_text(self) -> bool: ...
+    @property
+    def narrates(self) -> bool: ...
+    @property
+    def thoughts_in_json(self) -> bool: ...
+    @property
+    def lists_tickets(self) -> bool: ...
+    @property
+    def reserved_tool_name(self) -> str | None: ...
+    def delegation(self, roles: Sequence[str]) -> list[str]: ...
     def offered(self, tools: ToolSet) -> ToolSet: ...
     @staticmethod
     def built_in_template(name: str) -> str: ...

@@ -6,15 +6,16 @@ pub(super) mod typed;
 use super::example::{ExampleCall, Examples, Step};
 use super::message_entry::{MessageEntry, Outcomes, REPETITION, ends_line, quote, repetition};
 use super::prompt::{self, Placeholder, Style, render};
-use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, Ticket, TicketId};
-use crate::tool::{AnswerType, Budget, Layout, ToolKind, ToolSet};
+use crate::tool::{AnswerType, Budget, Layout, ToolKind, ToolSet, ToolSpec, agent_tools};
 use read::ToolTags;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -59,52 +60,54 @@ pub struct Chatty {
     /// How results are reported.
     #[serde(default, skip_serializing_if = "Results::is_json")]
     pub results: Results,
-    /// The messages of an example.
-    #[serde(skip)]
-    pub examples: Examples,
-    /// The user's own prompt template, in place of the built-in one.
-    #[serde(skip)]
-    pub template: Option<String>,
-    /// How much of the prompt the tools may take.
-    #[serde(skip)]
-    pub budget: Budget,
-    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasoning_tags: Vec<(String, String)>,
-    /// The type of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub returns: Option<AnswerType>,
-    /// How replies are read.
-    pub read: ReadOptions,
+    /// The options that all protocols have.
+    #[serde(flatten)]
+    pub options: ProtocolOptions,
 }
 
 impl Default for Chatty {
     fn default() -> Self {
         let tags = ToolTags { start: "<tool>".to_owned(), end: "</tool>".to_owned() };
-        Self {
-            tags,
-            results: Results::Lines,
-            examples: Examples::default(),
-            template: None,
-            budget: Budget::default(),
-            reasoning_tags: Vec::new(),
-            returns: None,
-            read: ReadOptions::default(),
+        Self { tags, results: Results::Lines, options: ProtocolOptions::default() }
+    }
+}
+
+impl NamedProtocol for Chatty {
+    const NAME: &'static str = "chatty";
+    const TEMPLATE: &'static str = TEMPLATE;
+
+    fn with_own_options(own: Json) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Own {
+            tool_tag: (String, String),
         }
+        let Own { tool_tag: (start, end) } = Own::deserialize(own)?;
+        if start.trim().is_empty() || end.trim().is_empty() || start == end {
+            return Err(serde_json::Error::custom(
+                "expected two different tags that are not empty, for example '<tool>' and '</tool>'",
+            ));
+        }
+        Ok(Self { tags: ToolTags { start, end }, ..Self::default() })
     }
 }
 
 impl Protocol for Chatty {
     fn name(&self) -> &'static str {
-        "chatty"
+        Self::NAME
     }
 
-    fn returns(&self) -> Option<&AnswerType> {
-        self.returns.as_ref()
+    fn options(&self) -> &ProtocolOptions {
+        &self.options
     }
 
-    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
-        Arc::new(Self { returns, ..self.clone() })
+    fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol> {
+        Arc::new(Self { options, ..self.clone() })
+    }
+
+    fn refuses_typed_answers(&self) -> Option<&'static str> {
+        let same = self.tags.start.eq_ignore_ascii_case(typed::START);
+        same.then_some("expected a tool_tag other than 'answer', which is the tag of typed answers")
     }
 
     fn answer_name(&self) -> &'static str {
@@ -112,11 +115,11 @@ impl Protocol for Chatty {
     }
 
     fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
-        (self.layout(), self.budget)
+        (self.layout(), self.options.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
-        let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
         if let Some((written, at)) = lint::other_tag(template, (&self.tags.start, &self.tags.end)) {
             return Err(TemplateError::OtherTag {
                 written: written.to_owned(),
@@ -131,7 +134,7 @@ impl Protocol for Chatty {
         let scripts = of_kind(ToolKind::Script).map(|tool| tagged(SCRIPTS).replace("{NAME}", &tool.name));
         let agents = of_kind(ToolKind::Spawn).map(|_| tagged(AGENTS));
         let (scripts, agents) = (scripts.unwrap_or_default(), agents.unwrap_or_default());
-        let interface = tools.interface(self.layout(), self.budget);
+        let interface = tools.interface(self.layout(), self.options.budget);
         let placeholders = [
             Placeholder {
                 name: "TOOL_TAG_START",
@@ -147,14 +150,10 @@ impl Protocol for Chatty {
         Ok(self.with_answer(render(template, Style::Capitals, &placeholders, instructions)?))
     }
 
-    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
-        self.examples.messages(self, tools)
-    }
-
     fn reminder(&self, tools: &ToolSet) -> Option<&'static str> {
         // Its own example has it too; messages of the user's have it where they want it.
-        let own = !matches!(self.examples, Examples::Messages(_));
-        (own && self.template.is_none() && tools.sample().is_some()).then_some(REMINDER)
+        let own = !matches!(self.options.examples, Examples::Messages(_));
+        (own && self.options.template.is_none() && tools.sample().is_some()).then_some(REMINDER)
     }
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
@@ -166,15 +165,11 @@ impl Protocol for Chatty {
     }
 
     fn answers_in_text(&self) -> bool {
-        self.typed().is_none()
+        self.options.typed().is_none()
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(self.host(), options, &self.reasoning_tags, self.own())
-    }
-
-    fn read_options(&self) -> ReadOptions {
-        self.read
+        published::beside(self.host(), options, &self.options.reasoning_tags, self.own())
     }
 
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
@@ -204,7 +199,7 @@ impl Protocol for Chatty {
     }
 
     fn answer_form(&self) -> Cow<'static, str> {
-        match self.typed() {
+        match self.options.typed() {
             None => "the answer itself as plain text, without tags".into(),
             Some(returns) => typed::form(returns).into(),
         }
@@ -220,7 +215,9 @@ impl Protocol for Chatty {
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
         if violation.code == Code::WrongTag {
             let own = self.own();
-            if let Some(calls) = published::calls(self.host(), self.read, &self.reasoning_tags, raw, own) {
+            if let Some(calls) =
+                published::calls(self.host(), self.options.read, &self.options.reasoning_tags, raw, own)
+            {
                 let calls = (1_usize..).zip(&calls).map(|(number, call)| {
                     read::written_call(&format!("call_{number}"), &call.tool, call.arguments.clone())
                 });
@@ -233,12 +230,24 @@ impl Protocol for Chatty {
                 )));
             }
         }
-        if let Some(returns) = self.typed().filter(|_| raw.contains(typed::START)) {
+        if let Some(returns) = self.options.typed().filter(|_| raw.contains(typed::START)) {
             // An answer, whatever its keys are called.
             return Some(Correction::form(typed::form(returns)));
         }
         let call = read::corrected(violation, raw)?;
         Some(Correction::certain(format!("{}[{call}]{}", self.tags.start, self.tags.end)))
+    }
+
+    fn delegation(&self, roles: &[String]) -> Vec<ToolSpec> {
+        agent_tools::background(roles)
+    }
+
+    fn spawns_roles(&self) -> bool {
+        true
+    }
+
+    fn narrates(&self) -> bool {
+        true
     }
 
     fn references(&self) -> bool {
@@ -249,20 +258,20 @@ impl Protocol for Chatty {
         lint::sections(prompt, &Tag::new(&*self.tags.start), &Tag::new(&*self.tags.end))
     }
 
-    fn stored(&self) -> StoredProtocol {
-        StoredProtocol::Chatty(self.clone())
+    fn stored(&self) -> serde_json::Result<Json> {
+        serde_json::to_value(self)
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::chatty(scope, &self.tags, self.typed())
+        grammar::chatty(scope, &self.tags, self.options.typed())
     }
 }
 
 impl Chatty {
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
-        let (tags, reasoning) = (self.tags.clone(), self.reasoning_tags.clone());
-        let returns = self.typed().cloned();
+        let (tags, reasoning) = (self.tags.clone(), self.options.reasoning_tags.clone());
+        let returns = self.options.typed().cloned();
         move |options| {
             let plain = read::decoder(options, &tags, &reasoning);
             match &returns {
@@ -289,18 +298,13 @@ impl Chatty {
             Step::UserMessage(vec![MessageEntry::Task(task)]),
             Step::Reply(format!("{}\n[{}]\n{}", self.tags.start, block.join(", "), self.tags.end)),
             Step::UserMessage(results),
-            Step::Reply(self.typed().map_or_else(|| sentence(&answers), example_block)),
+            Step::Reply(self.options.typed().map_or_else(|| sentence(&answers), example_block)),
         ]
-    }
-
-    /// The type of an answer that is more than text.
-    fn typed(&self) -> Option<&AnswerType> {
-        self.returns.as_ref().filter(|returns| !returns.is_text())
     }
 
     /// The prompt with what it says of the type of the answer.
     fn with_answer(&self, prompt: String) -> String {
-        let Some(returns) = self.typed() else { return prompt };
+        let Some(returns) = self.options.typed() else { return prompt };
         let passage = format!(
             "To answer, end the reply with the answer as JSON between {} and {}. {}\nFor example:\n{}",
             typed::START,
@@ -308,7 +312,7 @@ impl Chatty {
             answer::described(returns, "The answer"),
             example_block(returns)
         );
-        if self.template.is_some() {
+        if self.options.template.is_some() {
             return answer::appended(&prompt, &passage);
         }
         let passages =
@@ -323,7 +327,7 @@ impl Chatty {
             form: self.call_form().into(),
             several: true,
             described: false,
-            answers: self.typed().is_none(),
+            answers: self.options.typed().is_none(),
             own_tag: Some(self.tags.start.clone()),
             tags: None,
             takes_text: false,
@@ -332,7 +336,7 @@ impl Chatty {
     }
 
     fn layout(&self) -> Layout {
-        if self.template.is_none() { Layout::Lines } else { Layout::Json }
+        if self.options.template.is_none() { Layout::Lines } else { Layout::Json }
     }
 
     /// What a call that starts an agent gives at once: what to wait for.

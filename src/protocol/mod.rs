@@ -12,10 +12,12 @@ mod field_stream;
 mod find_payload;
 mod following_text;
 pub mod grammar;
+mod kinds;
 pub mod lint;
 mod message;
 pub mod message_entry;
 pub mod moves;
+mod options;
 pub mod prompt;
 mod published;
 mod reasoning;
@@ -38,10 +40,12 @@ pub use chatty::Chatty;
 pub use correction::Correction;
 pub use decoder::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
 pub use example::Examples;
+pub use kinds::{NamedProtocol, ProtocolKind};
 pub use message::{Message, Role};
 pub(crate) use message_entry::own_task;
 pub use message_entry::{MessageEntry, Outcomes};
 pub use moves::{Move, ToolCall};
+pub use options::ProtocolOptions;
 pub use prompt::TemplateError;
 pub use react::React;
 pub use snapshot::ReplySnapshot;
@@ -53,16 +57,36 @@ use example::{ExampleCall, Step};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One way of writing moves and of reporting outcomes.
+/// All protocols. A new one is a line here and its `mod` above.
+static PROTOCOLS: [ProtocolKind; 3] =
+    [ProtocolKind::of::<Ticket>(), ProtocolKind::of::<Chatty>(), ProtocolKind::of::<React>()];
+
+/// One way of writing moves and of reporting outcomes. The run and the border to Python ask for capabilities, never for
+/// the name of a protocol.
 pub trait Protocol: Send + Sync + std::fmt::Debug {
-    /// `ticket`, `chatty` or `react`.
+    /// The name, as `NamedProtocol` has it.
     fn name(&self) -> &'static str;
 
+    /// The options that all protocols have.
+    fn options(&self) -> &ProtocolOptions;
+
+    /// The same protocol with other options of those that all protocols have.
+    fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol>;
+
     /// The type of the answer; `None` for any that the protocol has.
-    fn returns(&self) -> Option<&AnswerType>;
+    fn returns(&self) -> Option<&AnswerType> {
+        self.options().returns.as_ref()
+    }
 
     /// The same protocol for runs with an answer of this type, or of none.
-    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol>;
+    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
+        self.with_options(ProtocolOptions { returns, ..self.options().clone() })
+    }
+
+    /// Why the answer can't have a type with these options; `None` if it can.
+    fn refuses_typed_answers(&self) -> Option<&'static str> {
+        None
+    }
 
     /// The name of the answer in its moves.
     fn answer_name(&self) -> &'static str;
@@ -76,9 +100,6 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The user's template lacks a placeholder or has an unknown one.
     fn system_prompt(&self, tools: &ToolSet, delegates: bool, instructions: &str) -> Result<String, TemplateError>;
-
-    /// The messages of an example, between the system prompt and the task.
-    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]>;
 
     /// What each task ends with, beside the built-in prompt and its example.
     fn reminder(&self, _tools: &ToolSet) -> Option<&'static str> {
@@ -106,8 +127,10 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// A decoder of one reply.
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder>;
 
-    /// How replies are read, but for the bounds that a run sets.
-    fn read_options(&self) -> ReadOptions;
+    /// How replies are read, except for the limits of a run.
+    fn read_options(&self) -> ReadOptions {
+        self.options().read
+    }
 
     /// The next message to the model.
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String;
@@ -130,6 +153,42 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 
     /// The move that a refused reply was to be, or the form of it; `None` if that is not certain.
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction>;
+
+    /// The tools by which a run gives tasks to other runs, where the protocol has no move for it. `roles` are the names of
+    /// those that the program has prepared.
+    fn delegation(&self, _roles: &[String]) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    /// Whether a move gives a task to another run (ticket).
+    fn delegates(&self) -> bool {
+        false
+    }
+
+    /// Whether its tools for delegation start agents of roles (chatty).
+    fn spawns_roles(&self) -> bool {
+        false
+    }
+
+    /// The word that ends a run where a call has the name of its tool, which no tool can have then (react).
+    fn reserved_tool_name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a reply may say something to the user beside its calls (chatty).
+    fn narrates(&self) -> bool {
+        false
+    }
+
+    /// Whether thoughts are a JSON string of the reply (react).
+    fn thoughts_in_json(&self) -> bool {
+        false
+    }
+
+    /// Whether each message to the model lists tickets (ticket).
+    fn lists_tickets(&self) -> bool {
+        false
+    }
 
     /// Whether a call runs in the background while the model continues (ticket).
     fn background(&self) -> bool {
@@ -165,9 +224,24 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// Where examples of replies with a move stand in a prompt.
     fn examples(&self, prompt: &str) -> Vec<Span>;
 
-    /// Itself, as it stands in a log.
-    fn stored(&self) -> stored_protocol::StoredProtocol;
+    /// Its options, as a log has them.
+    ///
+    /// # Errors
+    /// One of them can't be written as JSON.
+    fn stored(&self) -> serde_json::Result<serde_json::Value>;
 
     /// What may be said in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;
+}
+
+/// The protocol that stands for the one of a run that has not begun.
+pub fn placeholder() -> Arc<dyn Protocol> {
+    Arc::new(React::default())
+}
+
+impl dyn Protocol + '_ {
+    /// The messages of an example, between the system prompt and the task.
+    pub fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
+        self.options().examples.messages(self, tools)
+    }
 }

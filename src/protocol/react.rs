@@ -2,20 +2,23 @@
 
 pub mod read;
 
-use super::example::{ExampleCall, Examples, Step};
+use super::example::{ExampleCall, Step};
 use super::message_entry::{MessageEntry, Outcomes, ends_line, indented, quote, repetition};
 use super::prompt::{PERSONA, Placeholder, Style, render};
-use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::{RepairPolicy, Span};
-use crate::tool::{AnswerType, Budget, Layout, ToolSet};
+use crate::tool::{Budget, Layout, ToolSet, ToolSpec, agent_tools};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The built-in prompt. It is short, because a small local model reads every token of it on one core.
 pub const TEMPLATE: &str = include_str!("prompts/react.txt");
+
+/// The action that ends a run.
+const FINISH: &str = "FINISH";
 
 /// The key of the answer, and the passages of the built-in prompt that say that it is text.
 const ANSWER: &str = "final_answer";
@@ -27,36 +30,35 @@ const SUCCESS: &str = "Set `task_successful` to false if the task cannot be done
 /// The react protocol with its options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct React {
-    /// The messages of an example.
-    #[serde(skip)]
-    pub examples: Examples,
-    /// The user's own prompt template, in place of the built-in one.
-    #[serde(skip)]
-    pub template: Option<String>,
-    /// How much of the prompt the tools may take.
-    #[serde(skip)]
-    pub budget: Budget,
-    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasoning_tags: Vec<(String, String)>,
-    /// The type of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub returns: Option<AnswerType>,
-    /// How replies are read.
-    pub read: ReadOptions,
+    /// The options that all protocols have.
+    #[serde(flatten)]
+    pub options: ProtocolOptions,
+}
+
+impl NamedProtocol for React {
+    const NAME: &'static str = "react";
+    const TEMPLATE: &'static str = TEMPLATE;
+
+    fn with_own_options(own: Json) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Own {}
+        let Own {} = Own::deserialize(own)?;
+        Ok(Self::default())
+    }
 }
 
 impl Protocol for React {
     fn name(&self) -> &'static str {
-        "react"
+        Self::NAME
     }
 
-    fn returns(&self) -> Option<&AnswerType> {
-        self.returns.as_ref()
+    fn options(&self) -> &ProtocolOptions {
+        &self.options
     }
 
-    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
-        Arc::new(Self { returns, ..self.clone() })
+    fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol> {
+        Arc::new(Self { options, ..self.clone() })
     }
 
     fn answer_name(&self) -> &'static str {
@@ -64,11 +66,11 @@ impl Protocol for React {
     }
 
     fn interface(&self, _tools: &ToolSet) -> (Layout, Budget) {
-        (self.layout(), self.budget)
+        (self.layout(), self.options.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, _delegates: bool, instructions: &str) -> Result<String, TemplateError> {
-        let interface = tools.interface(self.layout(), self.budget);
+        let interface = tools.interface(self.layout(), self.options.budget);
         let (value, args) = if self.is_strict() {
             (r#""{\"parameter\": \"value\"}""#, "a string that holds a JSON object")
         } else {
@@ -81,21 +83,17 @@ impl Protocol for React {
             Placeholder { name: "value", value, required: false },
             Placeholder { name: "args", value: args, required: false },
         ];
-        let template = self.template.as_deref().unwrap_or(TEMPLATE);
+        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
         Ok(self.with_answer(render(template, Style::Format, &placeholders, instructions)?))
-    }
-
-    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
-        self.examples.messages(self, tools)
     }
 
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step> {
         let name = quote(call.tool);
-        let as_text = self.is_strict() || self.template.as_deref().is_some_and(has_text_args);
+        let as_text = self.is_strict() || self.options.template.as_deref().is_some_and(has_text_args);
         let args = if as_text { quote(&call.arguments) } else { call.arguments.clone() };
         let (thought, answer) =
             (quote(&format!("I call {}.", call.signature)), quote(&format!("It is {}.", call.answer)));
-        let answer = self.typed().map_or(answer, |returns| answer::example(returns, ANSWER));
+        let answer = self.options.typed().map_or(answer, |returns| answer::example(returns, ANSWER));
         vec![
             Step::UserMessage(vec![MessageEntry::Task(call.task.clone())]),
             Step::Reply(format!(r#"{{"thought": {thought}, "action": {name}, "args": {args}}}"#)),
@@ -107,11 +105,7 @@ impl Protocol for React {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(self.host(), options, &self.reasoning_tags, self.own())
-    }
-
-    fn read_options(&self) -> ReadOptions {
-        self.read
+        published::beside(self.host(), options, &self.options.reasoning_tags, self.own())
     }
 
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
@@ -124,7 +118,7 @@ impl Protocol for React {
     }
 
     fn answer_form(&self) -> Cow<'static, str> {
-        match self.typed() {
+        match self.options.typed() {
             None => r#"{"thought": "...", "action": "FINISH", "final_answer": "...", "task_successful": true}"#.into(),
             Some(returns) => read::finish_form(returns).into(),
         }
@@ -135,47 +129,59 @@ impl Protocol for React {
     }
 
     fn call_form(&self) -> String {
-        read::call_form(self.read.repairs).to_owned()
+        read::call_form(self.options.read.repairs).to_owned()
     }
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
         if violation.code == Code::WrongTag {
-            let calls = published::calls(self.host(), self.read, &self.reasoning_tags, raw, self.own())?;
+            let calls =
+                published::calls(self.host(), self.options.read, &self.options.reasoning_tags, raw, self.own())?;
             let call = calls.first()?;
-            return Some(Correction::certain(read::written_call(&call.tool, &call.arguments, self.read.repairs)));
+            return Some(Correction::certain(read::written_call(
+                &call.tool,
+                &call.arguments,
+                self.options.read.repairs,
+            )));
         }
-        read::corrected(raw, self.read.repairs, self.typed())
+        read::corrected(raw, self.options.read.repairs, self.options.typed())
+    }
+
+    fn delegation(&self, _roles: &[String]) -> Vec<ToolSpec> {
+        vec![agent_tools::delegate()]
+    }
+
+    fn reserved_tool_name(&self) -> Option<&'static str> {
+        Some(FINISH)
+    }
+
+    fn thoughts_in_json(&self) -> bool {
+        true
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {
         lint::objects(prompt, read::MOVE_KEYS)
     }
 
-    fn stored(&self) -> StoredProtocol {
-        StoredProtocol::React(self.clone())
+    fn stored(&self) -> serde_json::Result<Json> {
+        serde_json::to_value(self)
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::react(scope, self.is_strict(), self.typed())
+        grammar::react(scope, self.is_strict(), self.options.typed())
     }
 }
 
 impl React {
     /// Repairs are refused: then `args` is text, which an object is only read as.
     fn is_strict(&self) -> bool {
-        self.read.repairs == RepairPolicy::Strict
-    }
-
-    /// The type of an answer that is more than text.
-    fn typed(&self) -> Option<&AnswerType> {
-        self.returns.as_ref().filter(|returns| !returns.is_text())
+        self.options.read.repairs == RepairPolicy::Strict
     }
 
     /// The prompt with what it says of the type of the answer.
     fn with_answer(&self, prompt: String) -> String {
-        let Some(returns) = self.typed() else { return prompt };
+        let Some(returns) = self.options.typed() else { return prompt };
         let (described, example) = (answer::described(returns, "`final_answer`"), answer::example(returns, ANSWER));
-        if self.template.is_some() {
+        if self.options.template.is_some() {
             return answer::appended(&prompt, &format!("{described} For example: {example}"));
         }
         let example = format!(r#""final_answer": {example}"#);
@@ -183,12 +189,12 @@ impl React {
     }
 
     fn layout(&self) -> Layout {
-        if self.template.is_none() { Layout::Lines } else { Layout::List }
+        if self.options.template.is_none() { Layout::Lines } else { Layout::List }
     }
 
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
-        let (reasoning, returns) = (self.reasoning_tags.clone(), self.typed().cloned());
+        let (reasoning, returns) = (self.options.reasoning_tags.clone(), self.options.typed().cloned());
         move |options| read::decoder(options, &reasoning, returns.as_ref())
     }
 
@@ -196,13 +202,13 @@ impl React {
     fn host(&self) -> published::Host {
         published::Host {
             wanted: "one JSON object with 'action'".into(),
-            form: read::call_form(self.read.repairs).into(),
+            form: read::call_form(self.options.read.repairs).into(),
             several: false,
             described: false,
             answers: false,
             own_tag: None,
             tags: None,
-            takes_text: self.returns.is_none(),
+            takes_text: self.options.returns.is_none(),
             says_success: true,
         }
     }

@@ -1,37 +1,36 @@
-//! Protocols as they are written in a log, so that replies are read and outcomes reported as in the run that wrote it.
+//! Protocols in logs: an object with the name as its only key, and the options that a run depends on once its prompt is
+//! rendered.
 
-use super::{Chatty, Protocol, React, Ticket};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use super::{Protocol, ProtocolKind};
+use serde::de::Error as _;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Deserialize, Deserializer, Serializer};
+use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
-/// A protocol with those of its options that a run depends on once its prompt is rendered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoredProtocol {
-    /// The ticket protocol.
-    Ticket(Ticket),
-    /// The chatty protocol.
-    Chatty(Chatty),
-    /// The react protocol.
-    React(React),
-}
-
-impl From<StoredProtocol> for Arc<dyn Protocol> {
-    fn from(stored: StoredProtocol) -> Self {
-        match stored {
-            StoredProtocol::Ticket(protocol) => Arc::new(protocol),
-            StoredProtocol::Chatty(protocol) => Arc::new(protocol),
-            StoredProtocol::React(protocol) => Arc::new(protocol),
-        }
-    }
+/// The stored form as JSON.
+///
+/// # Errors
+/// An option can't be written as JSON.
+pub fn to_json(protocol: &dyn Protocol) -> serde_json::Result<Json> {
+    Ok(Map::from_iter([(protocol.name().to_owned(), protocol.stored()?)]).into())
 }
 
 /// For serde's `with`.
 pub(crate) fn serialize<S: Serializer>(protocol: &Arc<dyn Protocol>, serializer: S) -> Result<S::Ok, S::Error> {
-    protocol.stored().serialize(serializer)
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(protocol.name(), &protocol.stored().map_err(S::Error::custom)?)?;
+    map.end()
 }
 
 /// For serde's `with`.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<dyn Protocol>, D::Error> {
-    StoredProtocol::deserialize(deserializer).map(Into::into)
+    let stored = Map::deserialize(deserializer)?;
+    let mut entries = stored.into_iter();
+    let (Some((name, options)), None) = (entries.next(), entries.next()) else {
+        return Err(D::Error::custom("expected an object with the name of a protocol as its only key"));
+    };
+    let kind = ProtocolKind::find(&name)
+        .ok_or_else(|| D::Error::custom(format!("expected the protocol {}: got '{name}'", ProtocolKind::names())))?;
+    kind.read(options).map_err(D::Error::custom)
 }

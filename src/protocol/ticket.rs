@@ -2,17 +2,17 @@
 
 pub mod read;
 
-use super::example::{ExampleCall, Examples, Step};
+use super::example::{ExampleCall, Step};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
-use super::stored_protocol::StoredProtocol;
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, Message, Protocol, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId, is_false};
-use crate::tool::{AnswerType, Budget, Layout, ToolSet, ToolSpec};
+use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -60,52 +60,44 @@ pub struct Ticket {
     /// How much a message says about the tickets.
     #[serde(default, skip_serializing_if = "Lists::is_whole")]
     pub lists: Lists,
-    /// The messages of an example.
-    #[serde(skip)]
-    pub examples: Examples,
-    /// The user's own prompt template, in place of the built-in one.
-    #[serde(skip)]
-    pub template: Option<String>,
-    /// How much of the prompt the tools may take.
-    #[serde(skip)]
-    pub budget: Budget,
-    /// Marks between which reasoning stands, beside those that are known: pairs of start and end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasoning_tags: Vec<(String, String)>,
-    /// The type of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub returns: Option<AnswerType>,
-    /// How replies are read.
-    pub read: ReadOptions,
+    /// The options that all protocols have.
+    #[serde(flatten)]
+    pub options: ProtocolOptions,
 }
 
 impl Default for Ticket {
     fn default() -> Self {
-        Self {
-            await_loads: false,
-            inline_results: true,
-            lists: Lists::Changes,
-            examples: Examples::default(),
-            template: None,
-            budget: Budget::default(),
-            reasoning_tags: Vec::new(),
-            returns: None,
-            read: ReadOptions::default(),
+        Self { await_loads: false, inline_results: true, lists: Lists::Changes, options: ProtocolOptions::default() }
+    }
+}
+
+impl NamedProtocol for Ticket {
+    const NAME: &'static str = "ticket";
+    const TEMPLATE: &'static str = TEMPLATE;
+
+    fn with_own_options(own: Json) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Own {
+            await_loads: bool,
+            inline_results: bool,
         }
+        let Own { await_loads, inline_results } = Own::deserialize(own)?;
+        Ok(Self { await_loads, inline_results, ..Self::default() })
     }
 }
 
 impl Protocol for Ticket {
     fn name(&self) -> &'static str {
-        "ticket"
+        Self::NAME
     }
 
-    fn returns(&self) -> Option<&AnswerType> {
-        self.returns.as_ref()
+    fn options(&self) -> &ProtocolOptions {
+        &self.options
     }
 
-    fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
-        Arc::new(Self { returns, ..self.clone() })
+    fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol> {
+        Arc::new(Self { options, ..self.clone() })
     }
 
     fn answer_name(&self) -> &'static str {
@@ -113,24 +105,24 @@ impl Protocol for Ticket {
     }
 
     fn interface(&self, tools: &ToolSet) -> (Layout, Budget) {
-        (self.layout(tools), self.budget)
+        (self.layout(tools), self.options.budget)
     }
 
     fn system_prompt(&self, tools: &ToolSet, delegates: bool, instructions: &str) -> Result<String, TemplateError> {
-        let spec = tools.interface(self.layout(tools), self.budget);
+        let spec = tools.interface(self.layout(tools), self.options.budget);
         let delegate = if delegates { DELEGATE } else { "" };
         let placeholders = [
             Placeholder { name: "tool_spec", value: &spec, required: true },
             // A template that was made from the built-in one may have it.
             Placeholder { name: "delegate", value: delegate, required: false },
         ];
-        let prompt =
-            render(self.template.as_deref().unwrap_or(TEMPLATE), Style::DoubleBraces, &placeholders, instructions)?;
+        let prompt = render(
+            self.options.template.as_deref().unwrap_or(TEMPLATE),
+            Style::DoubleBraces,
+            &placeholders,
+            instructions,
+        )?;
         Ok(self.with_answer(prompt))
-    }
-
-    fn example_messages(&self, tools: &ToolSet) -> Arc<[Message]> {
-        self.examples.messages(self, tools)
     }
 
     fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
@@ -158,8 +150,11 @@ impl Protocol for Ticket {
             ));
         }
         steps.push(Step::UserMessage(vec![MessageEntry::Loaded(id)]));
-        let answer =
-            self.returns.as_ref().map_or_else(|| quote(call.answer), |returns| answer::example(returns, ANSWER));
+        let answer = self
+            .options
+            .returns
+            .as_ref()
+            .map_or_else(|| quote(call.answer), |returns| answer::example(returns, ANSWER));
         steps.push(reply(
             &format!("{id} has the result: {}.", call.answer),
             &format!(r#"{{"type": "RETURN", "value": {answer}}}"#),
@@ -168,11 +163,7 @@ impl Protocol for Ticket {
     }
 
     fn decoder(&self, options: ReadOptions) -> Box<dyn Decoder> {
-        published::beside(host(self.returns.is_none()), options, &self.reasoning_tags, self.own())
-    }
-
-    fn read_options(&self) -> ReadOptions {
-        self.read
+        published::beside(host(self.options.returns.is_none()), options, &self.options.reasoning_tags, self.own())
     }
 
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
@@ -193,7 +184,7 @@ impl Protocol for Ticket {
     }
 
     fn answer_form(&self) -> Cow<'static, str> {
-        match &self.returns {
+        match &self.options.returns {
             None => r#"<output>{"type": "RETURN", "value": "..."}</output>"#.into(),
             Some(returns) => format!("<output>{}</output>", read::return_form(returns)).into(),
         }
@@ -202,6 +193,14 @@ impl Protocol for Ticket {
     fn call_form(&self) -> String {
         r#"<output>{"type": "CALL", "route": "...", "payload": {"argument": "value"}, "description": "..."}</output>"#
             .to_owned()
+    }
+
+    fn delegates(&self) -> bool {
+        true
+    }
+
+    fn lists_tickets(&self) -> bool {
+        true
     }
 
     fn background(&self) -> bool {
@@ -226,12 +225,17 @@ impl Protocol for Ticket {
 
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction> {
         let object = if violation.code == Code::WrongTag {
-            let calls =
-                published::calls(host(self.returns.is_none()), self.read, &self.reasoning_tags, raw, self.own())?;
+            let calls = published::calls(
+                host(self.options.returns.is_none()),
+                self.options.read,
+                &self.options.reasoning_tags,
+                raw,
+                self.own(),
+            )?;
             let call = calls.first()?;
             Correction::certain(read::written_call(&call.tool, &call.arguments))
         } else {
-            read::corrected(raw, self.returns.as_ref())?
+            read::corrected(raw, self.options.returns.as_ref())?
         };
         Some(Correction { text: format!("<output>{}</output>", object.text), ..object })
     }
@@ -250,19 +254,19 @@ impl Protocol for Ticket {
             .collect()
     }
 
-    fn stored(&self) -> StoredProtocol {
-        StoredProtocol::Ticket(self.clone())
+    fn stored(&self) -> serde_json::Result<Json> {
+        serde_json::to_value(self)
     }
 
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
-        grammar::ticket(scope, self.names(scope.tools), self.returns.as_ref())
+        grammar::ticket(scope, self.names(scope.tools), self.options.returns.as_ref())
     }
 }
 
 impl Ticket {
     /// Whether the prompt shows tools by their names alone: no method and no path that a model may get wrong.
     fn names(&self, tools: &ToolSet) -> bool {
-        self.template.is_none() && !tools.has_documents()
+        self.options.template.is_none() && !tools.has_documents()
     }
 
     fn layout(&self, tools: &ToolSet) -> Layout {
@@ -273,16 +277,16 @@ impl Ticket {
 impl Ticket {
     /// Makes decoders of its own form.
     fn own(&self) -> impl Fn(ReadOptions) -> Box<dyn Decoder> + Send + 'static {
-        let (reasoning, returns) = (self.reasoning_tags.clone(), self.returns.clone());
+        let (reasoning, returns) = (self.options.reasoning_tags.clone(), self.options.returns.clone());
         move |options| read::decoder(options, &reasoning, returns.as_ref())
     }
 
     /// The prompt with what it says of the type of the answer.
     fn with_answer(&self, prompt: String) -> String {
-        let Some(returns) = &self.returns else { return prompt };
+        let Some(returns) = &self.options.returns else { return prompt };
         let (described, example) =
             (answer::described(returns, "the `value` of RETURN"), answer::example(returns, ANSWER));
-        if self.template.is_some() {
+        if self.options.template.is_some() {
             return answer::appended(&prompt, &format!("{described} For example: {example}"));
         }
         let passage = format!("{{\"type\": \"RETURN\", \"value\": {example}}} ends the task; {described}");

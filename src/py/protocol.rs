@@ -5,13 +5,11 @@ use super::part::PyPart;
 use super::reader::PyReader;
 use super::reply::PyReply;
 use super::toolset::PyToolSet;
-use crate::protocol::chatty::read::ToolTags;
 use crate::protocol::decoder::{beside_tools, read_whole};
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
-use crate::protocol::stored_protocol::StoredProtocol;
-
-use crate::protocol::{Chatty, Examples, FinishReason, Message, Protocol, React, ReadOptions, Role, Ticket};
-use crate::protocol::{chatty, lint, react, ticket};
+use crate::protocol::{
+    Examples, FinishReason, Message, Protocol, ProtocolKind, ProtocolOptions, ReadOptions, Role, lint, stored_protocol,
+};
 use crate::reply::{LineColumn, RepairPolicy};
 use crate::tool::{AnswerType, Budget};
 use pyo3::prelude::*;
@@ -26,14 +24,43 @@ pub(super) struct PyProtocol {
     pub(super) protocol: Arc<dyn Protocol>,
 }
 
-fn read_options(repairs: &str, think_prefilled: bool) -> CoreResult<ReadOptions> {
-    let repairs = match repairs {
-        "default" => RepairPolicy::Default,
-        "strict" => RepairPolicy::Strict,
-        "lenient" => RepairPolicy::Lenient,
-        other => return Err(error::value(format!("expected 'default', 'strict' or 'lenient': got '{other}'"))),
-    };
-    Ok(ReadOptions { repairs, think_prefilled, ..ReadOptions::default() })
+/// The options that all protocols have.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct PyProtocolOptions {
+    template: Option<String>,
+    examples: ExamplesArgument,
+    tool_tokens: usize,
+    repairs: String,
+    think_prefilled: bool,
+    reasoning_tags: Vec<(String, String)>,
+}
+
+impl TryFrom<PyProtocolOptions> for ProtocolOptions {
+    type Error = error::CoreError;
+
+    fn try_from(given: PyProtocolOptions) -> CoreResult<Self> {
+        let PyProtocolOptions { template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags } = given;
+        let repairs = match &*repairs {
+            "default" => RepairPolicy::Default,
+            "strict" => RepairPolicy::Strict,
+            "lenient" => RepairPolicy::Lenient,
+            other => return Err(error::value(format!("expected 'default', 'strict' or 'lenient': got '{other}'"))),
+        };
+        Ok(Self {
+            examples: self::examples(examples)?,
+            template,
+            budget: Budget(tool_tokens),
+            reasoning_tags,
+            returns: None,
+            read: ReadOptions { repairs, think_prefilled, ..ReadOptions::default() },
+        })
+    }
+}
+
+/// The entry of a protocol in the list.
+fn kind(name: &str) -> CoreResult<&'static ProtocolKind> {
+    ProtocolKind::find(name).ok_or_else(|| error::value(format!("expected {}: got '{name}'", ProtocolKind::names())))
 }
 
 /// The argument `examples` of a protocol.
@@ -89,83 +116,24 @@ pub(super) fn finish_reason(text: Option<&str>) -> CoreResult<FinishReason> {
 
 #[pymethods]
 impl PyProtocol {
-    /// The react protocol.
-    #[staticmethod]
-    #[pyo3(signature = (*, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
-    fn react(
-        template: Option<String>,
-        examples: ExamplesArgument,
-        tool_tokens: usize,
-        repairs: &str,
-        think_prefilled: bool,
-        reasoning_tags: Vec<(String, String)>,
-    ) -> CoreResult<Self> {
-        let read = read_options(repairs, think_prefilled)?;
-        Ok(Self {
-            protocol: Arc::new(React {
-                examples: self::examples(examples)?,
-                template,
-                budget: Budget(tool_tokens),
-                reasoning_tags,
-                returns: None,
-                read,
-            }),
-        })
+    /// The protocol of this name. `options` has the options that all protocols have, `own` is JSON text with the others.
+    /// Raises `ValueError` if an option is not valid.
+    #[new]
+    fn new(name: &str, options: PyProtocolOptions, own: &str) -> CoreResult<Self> {
+        let made = kind(name)?.make(serde_json::from_str(own)?, options.try_into()?);
+        Ok(Self { protocol: made.map_err(|cause| error::value(cause.to_string()))? })
     }
 
-    /// The chatty protocol.
+    /// The protocol of a log: JSON text with its name and its options.
     #[staticmethod]
-    #[pyo3(signature = (*, tool_tag, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
-    fn chatty(
-        tool_tag: (String, String),
-        template: Option<String>,
-        examples: ExamplesArgument,
-        tool_tokens: usize,
-        repairs: &str,
-        think_prefilled: bool,
-        reasoning_tags: Vec<(String, String)>,
-    ) -> CoreResult<Self> {
-        let (start, end) = tool_tag;
-        if start.trim().is_empty() || end.trim().is_empty() || start == end {
-            return Err(error::value(
-                "expected two different tags that are not empty, for example '<tool>' and '</tool>'",
-            ));
-        }
-        let read = read_options(repairs, think_prefilled)?;
-        let examples = self::examples(examples)?;
-        let (tags, budget) = (ToolTags { start, end }, Budget(tool_tokens));
-        Ok(Self {
-            protocol: Arc::new(Chatty { tags, examples, template, budget, reasoning_tags, read, ..Chatty::default() }),
-        })
+    fn stored(text: &str) -> CoreResult<Self> {
+        Ok(Self { protocol: stored_protocol::deserialize(&mut serde_json::Deserializer::from_str(text))? })
     }
 
-    /// The ticket protocol.
+    /// The names of all protocols.
     #[staticmethod]
-    #[pyo3(signature = (*, await_loads, inline_results, template, examples, tool_tokens, repairs, think_prefilled, reasoning_tags))]
-    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
-    fn ticket(
-        await_loads: bool,
-        inline_results: bool,
-        template: Option<String>,
-        examples: ExamplesArgument,
-        tool_tokens: usize,
-        repairs: &str,
-        think_prefilled: bool,
-        reasoning_tags: Vec<(String, String)>,
-    ) -> CoreResult<Self> {
-        let read = read_options(repairs, think_prefilled)?;
-        let (examples, budget) = (self::examples(examples)?, Budget(tool_tokens));
-        let ticket = Ticket {
-            await_loads,
-            inline_results,
-            examples,
-            template,
-            budget,
-            reasoning_tags,
-            read,
-            ..Ticket::default()
-        };
-        Ok(Self { protocol: Arc::new(ticket) })
+    fn names() -> Vec<&'static str> {
+        ProtocolKind::all().map(|kind| kind.name).collect()
     }
 
     /// The same protocol for runs whose answer has this JSON Schema; `None` for any answer. Raises `ValueError` if the
@@ -174,9 +142,8 @@ impl PyProtocol {
         let returns = schema.map(serde_json::from_str).transpose()?.map(AnswerType::new);
         if let Some(returns) = &returns {
             returns.compile(self.protocol.answer_name()).map_err(error::value)?;
-            let stored = self.protocol.stored();
-            if matches!(&stored, StoredProtocol::Chatty(chatty) if chatty.tags.start.eq_ignore_ascii_case("<answer>")) {
-                return Err(error::value("expected a tool_tag other than 'answer', which is the tag of typed answers"));
+            if let Some(reason) = self.protocol.refuses_typed_answers() {
+                return Err(error::value(reason));
             }
         }
         Ok(Self { protocol: self.protocol.returning(returns) })
@@ -188,10 +155,66 @@ impl PyProtocol {
         self.protocol.answer_name()
     }
 
-    /// `ticket`, `chatty` or `react`.
+    /// The name, one of `names`.
     #[getter]
     fn name(&self) -> &'static str {
         self.protocol.name()
+    }
+
+    /// Whether a move gives a task to another run.
+    #[getter]
+    fn delegates(&self) -> bool {
+        self.protocol.delegates()
+    }
+
+    /// Whether its tools for delegation start agents of roles.
+    #[getter]
+    fn spawns_roles(&self) -> bool {
+        self.protocol.spawns_roles()
+    }
+
+    /// Whether calls are named by routes of an `OpenAPI` document.
+    #[getter]
+    fn routes(&self) -> bool {
+        self.protocol.routes()
+    }
+
+    /// Whether plain text is an answer.
+    #[getter]
+    fn answers_in_text(&self) -> bool {
+        self.protocol.answers_in_text()
+    }
+
+    /// Whether a reply may say something to the user beside its calls.
+    #[getter]
+    fn narrates(&self) -> bool {
+        self.protocol.narrates()
+    }
+
+    /// Whether thoughts are a JSON string of the reply.
+    #[getter]
+    fn thoughts_in_json(&self) -> bool {
+        self.protocol.thoughts_in_json()
+    }
+
+    /// Whether each message to the model lists tickets.
+    #[getter]
+    fn lists_tickets(&self) -> bool {
+        self.protocol.lists_tickets()
+    }
+
+    /// The word that no tool can have as its name; `None` if there is none.
+    #[getter]
+    fn reserved_tool_name(&self) -> Option<&'static str> {
+        self.protocol.reserved_tool_name()
+    }
+
+    /// The tools by which a run gives tasks to other runs, as JSON texts. `roles` are the prepared ones.
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn delegation(&self, roles: Vec<String>) -> CoreResult<Vec<String>> {
+        let written: Result<_, serde_json::Error> =
+            self.protocol.delegation(&roles).iter().map(serde_json::to_string).collect();
+        Ok(written?)
     }
 
     /// The tools as runs are offered them: with those that look up the others, where its prompt has no room for all.
@@ -208,15 +231,10 @@ impl PyProtocol {
         Ok(self.protocol.system_prompt(&tools.tools, delegates, instructions)?)
     }
 
-    /// The template of the built-in prompt of `ticket`, `chatty` or `react`.
+    /// The template of the built-in prompt of the protocol of this name.
     #[staticmethod]
     fn built_in_template(name: &str) -> CoreResult<&'static str> {
-        match name {
-            "ticket" => Ok(ticket::TEMPLATE),
-            "chatty" => Ok(chatty::TEMPLATE),
-            "react" => Ok(react::TEMPLATE),
-            other => Err(error::value(format!("expected 'ticket', 'chatty' or 'react': got '{other}'"))),
-        }
+        Ok(kind(name)?.template)
     }
 
     /// Role and content of each message of the example that these tools are shown with.

@@ -39,17 +39,10 @@ impl PyToolSet {
         Ok(Self { tools: Arc::new(tools?) })
     }
 
-    /// The tools by which a run of this protocol gives tasks to other runs, as JSON texts; `roles` are those prepared.
+    /// The tool by which a run gives a task to another one and gets its answer, as JSON text.
     #[staticmethod]
-    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
-    fn delegation(protocol: &str, roles: Vec<String>) -> CoreResult<Vec<String>> {
-        let specs = match protocol {
-            "chatty" => agent_tools::background(&roles),
-            "react" => vec![agent_tools::delegate()],
-            _ => Vec::new(),
-        };
-        let written: Result<_, serde_json::Error> = specs.iter().map(serde_json::to_string).collect();
-        Ok(written?)
+    fn delegate() -> CoreResult<String> {
+        to_json(&agent_tools::delegate())
     }
 
     /// Checks that results can be checked by this JSON Schema. Raises `UsageError` with the reason if they can't.

@@ -1,7 +1,7 @@
 //! What a driver is asked to do, and what a run is set up with.
 
 use super::limits::Limits;
-use crate::protocol::{Message, Protocol, React, stored_protocol};
+use crate::protocol::{self, Message, Protocol, stored_protocol};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
 use crate::tool::ToolSet;
@@ -137,7 +137,7 @@ impl Setup {
     /// The setup of a run that waits for its agent: nothing of it is known here.
     pub fn unknown() -> Self {
         Self {
-            protocol: Arc::new(React::default()),
+            protocol: protocol::placeholder(),
             prompt: Arc::default(),
             instructions: None,
             examples: Arc::default(),

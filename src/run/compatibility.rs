@@ -3,6 +3,7 @@
 
 use super::command::Setup;
 use super::snapshot::sha256;
+use crate::protocol::stored_protocol;
 use crate::ticket::External;
 use crate::tool::{AnswerType, Approval, Effect, MoreApproval, ToolKind, ToolSet, ToolSpec, narrowed};
 use serde_json::Value as Json;
@@ -30,7 +31,7 @@ impl Comparison {
             return Self { differences: vec![difference], ..Self::default() };
         }
         let mut found = Self { has_same_calls: true, knows_types, ..Self::default() };
-        let options = |setup: &Setup| serde_json::to_value(setup.protocol.stored()).unwrap_or_default();
+        let options = |setup: &Setup| stored_protocol::to_json(&*setup.protocol).unwrap_or_default();
         compare_options(names.0, &options(kept), &options(offered), &mut found.differences);
         compare_answers(kept.protocol.returns(), offered.protocol.returns(), &mut found.differences);
         found.compare_tools(&kept.tools, more, &offered.tools);
@@ -156,7 +157,7 @@ impl Setup {
     /// A hash of what is compared: two setups of the same shape have no differences. Two of other shapes may have none
     /// either, as a later version writes more.
     pub fn shape(&self) -> String {
-        let mut options = serde_json::to_value(self.protocol.stored()).unwrap_or_default();
+        let mut options = stored_protocol::to_json(&*self.protocol).unwrap_or_default();
         drop_message_options(&mut options);
         let returns = self.protocol.returns().map(AnswerType::shape);
         let mut tools: Vec<Json> = self.tools.iter().filter(|tool| !tool.kind.is_built_in()).map(tool_shape).collect();

@@ -25,7 +25,6 @@ from callslip.errors import (
     TakenOver,
     UsageError,
 )
-from callslip.protocols import TicketProtocol
 from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
@@ -139,9 +138,8 @@ class RunSession:
 
     @property
     def grace(self) -> float:
-        """Seconds that a call may take before the model continues without it (ticket)."""
-        protocol = self.agent.protocol
-        return protocol.grace if isinstance(protocol, TicketProtocol) else 0.0
+        """Seconds that a call may take before the model continues without it."""
+        return self.agent.protocol._grace
 
     @property
     def is_kept(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from callslip import _core
-from callslip.protocols import ChattyProtocol
 
 if TYPE_CHECKING:
     from callslip._runtime.driven_agent import DrivenAgent
@@ -47,7 +46,7 @@ class RunSetup:
         self.protocol: _core.Protocol = agent._answers.native(protocol.native)
         built_in: list[str] = []
         if delegates:
-            built_in = _core.ToolSet.delegation(protocol.name, sorted(agent.roles))
+            built_in = self.protocol.delegation(sorted(agent.roles))
         tools = agent._tools
         if agent.python is not None:
             tools = tools.with_tool(agent.python.as_tool())
@@ -56,11 +55,11 @@ class RunSetup:
             built_in,
             only=None if agents else lambda tool: not hasattr(tool, "agent"),
         )
-        delegates = delegates and protocol.name == "ticket"
+        delegates = delegates and self.protocol.delegates
         self._delegates = delegates
         instructions = agent._instructions.text
         self.system_prompt: str = self.prompt_with(instructions)
-        self.starts_early: bool = isinstance(protocol, ChattyProtocol) and protocol.early_start
+        self.starts_early: bool = protocol._starts_early
         waits = any(tool.needs_approval is not False or tool.external for tool in self.toolbox)
         self.runs_concurrently: bool = self.starts_early or waits
         self.native: _core.Setup = _core.Setup(

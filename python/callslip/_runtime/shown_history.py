@@ -16,7 +16,6 @@ from callslip.history._summary import Summarize, summary_of
 from callslip.models._context import TokenCounter, message_tokens
 from callslip.models._direct import whole_reply
 from callslip.models._parts import taken_messages
-from callslip.protocols import TicketProtocol
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -52,7 +51,7 @@ class ShownHistory:
         self._transcript = Transcript(
             core.short,
             examples=core.examples,
-            lists=isinstance(agent.protocol, TicketProtocol),
+            lists=agent.protocol.native.lists_tickets,
             count=self.count,
         )
         self._summarize = history if isinstance(history, Summarize) else None
@@ -207,7 +206,7 @@ def policy_history(run: Run, agent: DrivenAgent) -> History:
     """Return the history of a run, whose messages a policy function chooses."""
     policy, core = agent.history, run._core
     assert callable(policy)
-    lists = isinstance(agent.protocol, TicketProtocol)
+    lists = agent.protocol.native.lists_tickets
     return History(
         policy,
         core.short,

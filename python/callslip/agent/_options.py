@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -15,8 +16,10 @@ from callslip._base.options import (
     check_whole,
     checked_texts,
 )
+from callslip._protocols import PROTOCOL_NAMES
 from callslip.errors import TemplateError, ToolError, UsageError
 from callslip.models._call import ModelCall
+from callslip.protocols import find_protocol
 
 if TYPE_CHECKING:
     from callslip._runtime.setup import RunSetup
@@ -134,13 +137,12 @@ def accepted_options(model: ModelCall, requested: Mapping[str, Any]) -> dict[str
 
 def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
     """Raise `ToolError` if a tool has the name of a move."""
-    if protocol.name != "react":
-        return
+    reserved = protocol.native.reserved_tool_name
     for name in tools.names:
-        if name.upper() == "FINISH":
+        if name.upper() == reserved:
             raise ToolError(
-                f"a tool of the react protocol can't be named '{name}', the word that ends a run: "
-                f"{tools.rename_advice(name)}"
+                f"a tool of the {protocol.name} protocol can't be named '{name}', the word that "
+                f"ends a run: {tools.rename_advice(name)}"
             )
 
 
@@ -155,8 +157,6 @@ def checked_task_check(check: TaskCheck | None) -> TaskCheck | None:
     return check
 
 
-# The tools by which a run gives tasks away, and the protocol that has each.
-_DELEGATION = {"spawn_agent": "chatty", "wait_for_agents": "chatty", "delegate_task": "react"}
 _DELEGATE_MOVE = re.compile(r"""["'`]DELEGATE["'`]""")
 
 
@@ -182,9 +182,9 @@ def check_template(
     ]
     delegation = "pass " + " and ".join(filter(None, missing))
     advice = {"execute_python_code": "pass python=True"}
-    for name, owner in _DELEGATION.items():
-        if owner != protocol.name:
-            advice[name] = f"only the {owner} protocol has it"
+    for name, owners in _delegation_tools().items():
+        if protocol.name not in owners:
+            advice[name] = f"only the {' and the '.join(owners)} protocol has it"
         elif not delegates:
             advice[name] = delegation
     for name, words in advice.items():
@@ -192,11 +192,20 @@ def check_template(
             raise TemplateError(
                 f"the template teaches '{name}', which this agent does not offer: {words}"
             )
-    if protocol.name == "ticket" and not delegates and _DELEGATE_MOVE.search(template):
+    if protocol.native.delegates and not delegates and _DELEGATE_MOVE.search(template):
         raise TemplateError(
             f"the template teaches 'DELEGATE', which this agent does not offer: {delegation}, or "
             "write {{delegate}} in its place"
         )
+
+
+def _delegation_tools() -> dict[str, list[str]]:
+    """Return the tools by which runs give tasks away, with the protocols that have each."""
+    owners: dict[str, list[str]] = {}
+    for name in PROTOCOL_NAMES:
+        for spec in find_protocol(name).native.delegation([]):
+            owners.setdefault(json.loads(spec)["name"], []).append(name)
+    return owners
 
 
 def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summarize | None:

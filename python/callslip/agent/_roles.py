@@ -51,7 +51,7 @@ def roles_of(roles: object, agent_type: type[Agent[Any]]) -> dict[str, Agent[Any
 
 def check_roles(roles: Mapping[str, object], protocol: Protocol, *, delegate: bool) -> None:
     """Raise `UsageError` if there are roles, and no way to spawn agents for them."""
-    if roles and not (delegate and protocol.name == "chatty"):
+    if roles and not (delegate and protocol.native.spawns_roles):
         raise UsageError(
             "roles are for the chatty protocol with delegation: pass other agents as tools, "
             "tools=[agent.as_tool()]"
@@ -84,7 +84,7 @@ def _with_role(agent: Agent[Any], role: str, prepared: Role) -> Agent[Any]:
         store=None,
         name=role,
         delegate=agent.delegate,
-        roles=agent.roles if protocol.name == "chatty" else None,
+        roles=agent.roles if protocol.native.spawns_roles else None,
     )
     # Its runs have the instructions of the run that spawns it.
     spawned._instructions = agent._instructions

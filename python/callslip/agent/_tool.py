@@ -62,8 +62,7 @@ class AgentTool(Tool[[str], Any]):
 
     def _spec(self) -> str:
         """Return the specification of the tool for the core, as JSON text."""
-        # Delegation has the same arguments, because the runtime starts a child run for both.
-        (delegated,) = ToolSet.delegation("react", [])
+        # The arguments are those of delegation, because the runtime starts a child run for both.
         own = {
             "name": self.name,
             "description": self.description,
@@ -71,4 +70,4 @@ class AgentTool(Tool[[str], Any]):
             "effect": self.effect,
             **approval_traits(self.needs_approval),
         }
-        return to_json({**json.loads(delegated), **own})
+        return to_json({**json.loads(ToolSet.delegate()), **own})

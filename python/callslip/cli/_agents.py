@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from callslip._protocols import DEFAULT_PROTOCOL
 from callslip.agent import Agent
 from callslip.cli._imports import imported
 from callslip.errors import UsageError
@@ -27,7 +28,7 @@ def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[An
     """
     return Agent(
         _model(options.model, options.base_url),
-        protocol=options.protocol or "react",
+        protocol=options.protocol or DEFAULT_PROTOCOL,
         tools=[_tool(name) for name in options.tool],
         store=store,
     )

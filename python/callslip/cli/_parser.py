@@ -7,6 +7,7 @@ import math
 from typing import TypeAlias
 
 from callslip._core import __version__
+from callslip._protocols import DEFAULT_PROTOCOL, PROTOCOL_NAMES
 
 __all__ = ["command_parser"]
 
@@ -14,7 +15,8 @@ _STATUS = (
     "exit status: 0 if all is well, 1 if a run, a replay, a reply, a prompt or a module of the "
     "program is at fault, 2 if the command cannot be carried out"
 )
-_PROTOCOLS = ("react", "chatty", "ticket")
+# The simplest first.
+_PROTOCOLS = PROTOCOL_NAMES[::-1]
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -80,7 +82,9 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
         "--base-url", metavar="URL", help="the address of a service with the same interface"
     )
     parser.add_argument(
-        "--protocol", choices=_PROTOCOLS, help="default react, or that of a resumed run"
+        "--protocol",
+        choices=_PROTOCOLS,
+        help=f"default {DEFAULT_PROTOCOL}, or that of a resumed run",
     )
     parser.add_argument(
         "--tool",
@@ -227,14 +231,23 @@ def _add_logs(commands: Commands) -> None:
     parser.add_argument("run", metavar="RUN", nargs="*", help="the ids of the runs; default all")
 
 
+def _add_protocol(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--protocol",
+        choices=_PROTOCOLS,
+        default=DEFAULT_PROTOCOL,
+        help=f"default {DEFAULT_PROTOCOL}",
+    )
+
+
 def _add_checks(commands: Commands) -> None:
     parser = _add(commands, "lint", "_replies", "Check the examples of a prompt template.")
     parser.add_argument("prompt", metavar="PROMPT", help="the file of the template")
-    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+    _add_protocol(parser)
 
     parser = _add(commands, "read", "_replies", "Show how a reply is read.")
     parser.add_argument("reply", metavar="REPLY", help="the file of the reply, or - for input")
-    parser.add_argument("--protocol", choices=_PROTOCOLS, default="react", help="default react")
+    _add_protocol(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--strict", action="store_true", help="repair nothing")
     form.add_argument("--lenient", action="store_true", help="read further forms")

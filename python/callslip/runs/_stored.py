@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from callslip import _core
+from callslip._protocols import ProtocolName
 from callslip._base.usage import Usage
 from callslip.limits import limit_message
 from callslip.runs._result import RunStatus, StopReason
@@ -23,8 +24,7 @@ class StoredRun:
         agent: The name of the agent.
         owner: Whose data it is; `None` for nobody's.
         key: What its caller calls it; `None` without a key.
-        protocol: `"ticket"`, `"chatty"` or `"react"`; `None` for a run that waits for its first
-            worker.
+        protocol: The name of the protocol; `None` for a run that waits for its first worker.
         task: The task, as the user has written it.
         parent_run: The id of the parent run; `None` for a run without one.
         parent_ticket: The id of the ticket in the parent run.
@@ -43,7 +43,7 @@ class StoredRun:
     agent: str
     owner: str | None
     key: str | None
-    protocol: Literal["ticket", "chatty", "react"] | None
+    protocol: ProtocolName | None
     task: str
     parent_run: str | None
     parent_ticket: str | None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from callslip._base.call_line import printable
+from callslip._core import Protocol
 from callslip.errors import UsageError
 from callslip.events import (
     Compacted,
@@ -21,7 +22,6 @@ from callslip.events import (
 )
 from callslip.models._reply import Message
 from callslip.parts import Content, File, Said, said_with
-from callslip.protocols import ChattyProtocol
 from callslip.runs._run import Run
 from callslip.runs._ticket import Ticket
 
@@ -114,7 +114,7 @@ class _Telling:
         self._record: list[str] = []
         self._reply = ""
         self._is_over = False
-        self._chatty: ChattyProtocol | None = None
+        self._protocol: Protocol | None = None
 
     def tell(self, event: Event) -> None:
         """Add what an event says."""
@@ -162,10 +162,9 @@ class _Telling:
             else:
                 self._answer(message["content"])
         self._say(task)
-        options = setup.get("protocol", {}) if isinstance(setup, dict) else {}
-        if isinstance(options, dict) and (chatty := options.get("chatty")):
-            tags = chatty["tags"]
-            self._chatty = ChattyProtocol(tool_tag=(tags["start"], tags["end"]))
+        stored = setup.get("protocol") if isinstance(setup, dict) else None
+        if isinstance(stored, dict):
+            self._protocol = Protocol.stored(json.dumps(stored))
 
     def _unfold(self, event: Compacted) -> None:
         """Tell the messages of a log without its events, which are in the form of its protocol."""
@@ -189,9 +188,9 @@ class _Telling:
 
     def _narrate(self, event: Moved) -> None:
         """Tell what the assistant said to the user beside its calls."""
-        if self._chatty is None or "call" not in event.move:
+        if self._protocol is None or not self._protocol.narrates or "call" not in event.move:
             return
-        narration = self._chatty.parse(self._reply).narration
+        narration = self._protocol.parse(self._reply).narration
         if narration and narration.strip():
             self._record.append(f"It said: {_quoted(narration.strip())}")
 

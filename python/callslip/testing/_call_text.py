@@ -5,27 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from callslip._protocols.protocol import CallForm
 from callslip.errors import UsageError
 from callslip.testing._say import Say
 
 __all__ = ["CallText"]
 
 
-class _Form(NamedTuple):
-    """The place of a call in the replies of one protocol, and its keys."""
-
-    tag: str
-    tool: str
-    arguments: str
-
-
-_FORMS: Final[Mapping[str, _Form]] = {
-    "ticket": _Form("<output>", "route", "payload"),
-    "chatty": _Form("<tool>", "tool_name", "arguments"),
-    "react": _Form("", "action", "args"),
-}
 # A text that JSON writes as it is.
 _PLACE: Final = "the arguments of the call"
 
@@ -44,7 +32,7 @@ class CallText:
     before: str
     after: str
     call: dict[str, Any]
-    form: _Form
+    form: CallForm
 
     @classmethod
     def find(cls, reply: str, say: Say, fault: str) -> CallText:
@@ -58,7 +46,7 @@ class CallText:
         Raises:
             UsageError: The reply calls no tool.
         """
-        form = _FORMS[say.protocol]
+        form = say._protocol._call_form
         at = reply.find(form.tag)
         while at >= 0 and (at := reply.find("{", at)) >= 0:
             try:

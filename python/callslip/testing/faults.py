@@ -35,11 +35,6 @@ __all__ = [
 ]
 
 _UNKNOWN_TOOL: Final = "no_such_tool"
-_OBSERVATIONS: Final = {
-    "ticket": 'Result of ticket T1:\n"invented"',
-    "chatty": "TOOL_EXECUTION_RESULT\ncall_1: invented",
-    "react": "Observation: invented",
-}
 
 
 class RateLimited(Exception):
@@ -118,8 +113,8 @@ def cut(reply: str, _say: Say) -> ModelReply:
 
 
 def two_moves(reply: str, say: Say) -> str:
-    """Add a second move: an answer; in chatty another call with the same `call_id`."""
-    if say.protocol != "chatty":
+    """Add a second move: an answer, or another call with the same `call_id` if answers are text."""
+    if not say._protocol.native.answers_in_text:
         return f"{reply}\n{say.finish('a second move')}"
     found = CallText.find(reply, say, "two_moves")
     other = {} if found.arguments else {"second": True}
@@ -169,7 +164,7 @@ def prose_around(reply: str, _say: Say) -> str:
 def invented_observation(reply: str, say: Say) -> str:
     """Continue after a call with a result that the model has invented."""
     CallText.find(reply, say, "invented_observation")
-    return f"{reply}\n\n{_OBSERVATIONS[say.protocol]}"
+    return f"{reply}\n\n{say._protocol._invented_result}"
 
 
 def never_stops(reply: str, say: Say) -> Iterable[str]:

@@ -124,7 +124,7 @@ class Toolbox(ToolSource):
         if left_out or built_in:
             tool_set = tool_set.changed(left_out, list(built_in))
         offered = Toolbox.__new__(Toolbox)
-        offered._routes = protocol.name == "ticket"
+        offered._routes = protocol.routes
         offered._tools, offered._advice = tools, self._advice
         offered.tool_set = protocol.offered(tool_set)
         return offered

@@ -20,6 +20,7 @@ from callslip.events import (
 )
 from callslip.events._event import ticket_id
 from callslip.parts import File
+from callslip.protocols import find_protocol
 from callslip.trace._ticket_drafts import TicketDraft
 from callslip.trace._trace import NoteKind, Trace, TraceEnding, TraceMessage, TraceNote
 from callslip.trace._turn_drafts import TurnDraft
@@ -182,6 +183,8 @@ class _Reading:
             name: draft.finish(tuple(below.pop(name, ()))) for name, draft in self.tickets.items()
         }
         names = {id(draft): name for name, draft in self.tickets.items()}
+        protocol = self.head["protocol"]
+        in_json = protocol != "" and find_protocol(protocol).native.thoughts_in_json
         return Trace(
             run_id=log.run_id,
             **self.head,
@@ -191,7 +194,7 @@ class _Reading:
             turns=tuple(
                 turn.finish(
                     tuple(spans[names[id(draft)]] for draft in turn.tickets),
-                    in_json=self.head["protocol"] == "react",
+                    in_json=in_json,
                 )
                 for _, turn in sorted(self.turns.items())
             ),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from callslip._protocols import ProtocolName
 from callslip._base.usage import Usage
 from callslip.parts import File
 from callslip.trace._tickets import TicketSpan
@@ -88,7 +89,7 @@ class Trace:
     Attributes:
         run_id: The id of the run.
         agent: The name of the agent; empty if the run has not begun and its agent is not known.
-        protocol: `"ticket"`, `"chatty"` or `"react"`; empty as `agent` is.
+        protocol: The name of the protocol; empty as `agent` is.
         task: The task, as the user has written it.
         parent_run: The id of the parent run; `None` for a run without one.
         parent_ticket: The id of the ticket in the parent run.
@@ -112,7 +113,7 @@ class Trace:
 
     run_id: str
     agent: str
-    protocol: Literal["ticket", "chatty", "react"]
+    protocol: ProtocolName
     task: str
     parent_run: str | None = None
     parent_ticket: str | None = None

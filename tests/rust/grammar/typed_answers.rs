@@ -5,7 +5,7 @@ use crate::walk::{Random, admits, matcher, tool, walk};
 use callslip::protocol::decoder::read_whole;
 use callslip::protocol::grammar::Scope;
 use callslip::protocol::{
-    Chatty, Code, Decoder, Delta, FinishReason, Move, Protocol, React, ReadOptions, Reply, Ticket,
+    Chatty, Code, Decoder, Delta, FinishReason, Move, Protocol, ProtocolOptions, React, ReadOptions, Reply, Ticket,
 };
 use callslip::reply::{RepairCode, RepairPolicy};
 use callslip::run::{Command, Limits, RunMachine, Setup, read_log, replay};
@@ -181,9 +181,10 @@ fn every_problem_is_named_at_once_with_the_form() {
 fn strict_reading_takes_the_type_as_it_is() {
     let returns = Some(AnswerType::new(city()));
     let read_options = ReadOptions { repairs: RepairPolicy::Strict, ..ReadOptions::default() };
-    let react = React { read: read_options, ..React::default() }.returning(returns.clone());
-    let ticket = Ticket { read: read_options, ..Ticket::default() }.returning(returns.clone());
-    let chatty = Chatty { read: read_options, ..Chatty::default() }.returning(returns);
+    let options = ProtocolOptions { read: read_options, returns, ..ProtocolOptions::default() };
+    let react = React::default().with_options(options.clone());
+    let ticket = Ticket::default().with_options(options.clone());
+    let chatty = Chatty::default().with_options(options);
     let spaced = r#"{"name": "Oslo", "people": 5}"#;
     let as_text = Json::from(spaced).to_string();
     for (protocol, text_is_read) in [(react, true), (ticket, false), (chatty, false)] {
@@ -358,11 +359,11 @@ fn prompts_say_the_type_and_are_as_they_were_without_one() {
         assert!(read(&*protocol, &last.content, FinishReason::Stop).outcome.is_ok(), "{}", last.content);
         let plain = protocol.returning(None);
         assert_eq!(
-            plain.stored(),
+            plain.stored().unwrap(),
             match protocol.name() {
-                "react" => React::default().stored(),
-                "ticket" => Ticket::default().stored(),
-                _ => Chatty::default().stored(),
+                "react" => React::default().stored().unwrap(),
+                "ticket" => Ticket::default().stored().unwrap(),
+                _ => Chatty::default().stored().unwrap(),
             }
         );
     }

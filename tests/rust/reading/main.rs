@@ -14,6 +14,8 @@ mod conformance;
 mod corpus;
 mod invariants;
 mod meant;
+#[path = "../one_line.rs"]
+mod one_line;
 mod reply_properties;
 mod seeds;
 mod untagged_calls;

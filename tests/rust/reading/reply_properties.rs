@@ -9,8 +9,9 @@ use crate::invariants::reply::{chunks_do_not_matter, complete_stands_alone, stri
 use callslip::protocol::Move;
 use callslip::reply::RepairPolicy;
 use proptest::prelude::*;
+use serde_json::json;
 
-const PROTOCOLS: [&str; 3] = ["react", "chatty", "ticket"];
+const PROTOCOLS: [&str; 4] = ["react", "chatty", "ticket", crate::one_line::NAME];
 
 fn split(text: &[u8], size: usize) -> Vec<&[u8]> {
     text.chunks(size).collect()
@@ -162,6 +163,7 @@ proptest! {
             _ => ("<tool>", "</tool>"),
         };
         let chunkings: Vec<_> = sizes.iter().map(|size| split(text.as_bytes(), *size)).collect();
+        crate::one_line::register();
         for protocol in PROTOCOLS {
             let mut way = Way::new(protocol, tags);
             way.options.think_prefilled = variant == 1;
@@ -173,8 +175,25 @@ proptest! {
     }
 
     #[test]
+    fn a_line_of_json_has_the_properties_of_every_reply(value in json(), style in any::<u8>(), call in any::<bool>(), size in 1_usize..12, options in any::<u8>(), rest in "[ \n}a]{0,3}") {
+        crate::one_line::register();
+        let line = if call {
+            json!({"tool": "look", "args": {"a": value}})
+        } else {
+            json!({"answer": value.to_string()})
+        };
+        let text = format!("{}{rest}", written(&line, style));
+        let way = Way::plain(crate::one_line::NAME);
+        let read = chunks_do_not_matter(&way, text.as_bytes(), &[split(text.as_bytes(), size), split(text.as_bytes(), 1)]);
+        prop_assert_eq!(read.reply.outcome.is_ok(), rest.trim().is_empty(), "{}", text);
+        let data = [&[options, b'1', b'3'], text.as_bytes()].concat();
+        crate::invariants::check(crate::one_line::NAME, &data);
+    }
+
+    #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
         let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        crate::one_line::register();
         for protocol in PROTOCOLS {
             chunks_do_not_matter(&Way::plain(protocol), &bytes, &[vec![left, right]]);
         }
@@ -248,7 +267,8 @@ const LENGTHS: [usize; 2] = [6_000, 48_000];
 fn time_grows_with_the_text() {
     let mut slow = Vec::new();
     for (name, make) in &hostile_texts() {
-        for protocol in PROTOCOLS {
+        // The line of JSON is read anew with each byte.
+        for protocol in PROTOCOLS.into_iter().filter(|name| *name != crate::one_line::NAME) {
             let lenient = name.contains("calls") || name.contains("parameters");
             for chunk in [1, usize::MAX] {
                 let (once, make) = (reader(protocol, chunk, lenient), |length| make(length).into_bytes());

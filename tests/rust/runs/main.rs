@@ -15,6 +15,8 @@ mod live_run;
 mod machine;
 mod narrowed;
 mod old_replies;
+#[path = "../one_line.rs"]
+mod one_line;
 mod outside;
 mod parts;
 mod random_run;

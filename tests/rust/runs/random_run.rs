@@ -1,5 +1,6 @@
 //! Runs driven at random: each byte of the choices is one thing that happens to the run.
 
+use crate::one_line::{self, OneLine};
 use callslip::protocol::{Chatty, FinishReason, Protocol, React, Ticket};
 use callslip::run::command::{OnLimit, OnOpenTickets};
 use callslip::run::{
@@ -49,10 +50,12 @@ fn tools(protocol: &str) -> ToolSet {
 }
 
 pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
-    let protocol: Arc<dyn Protocol> = match kind.protocol % 3 {
+    one_line::register();
+    let protocol: Arc<dyn Protocol> = match kind.protocol % 4 {
         0 => Arc::new(React::default()),
         1 => Arc::new(Chatty::default()),
-        _ => Arc::new(Ticket { await_loads: kind.protocol > 127, ..Ticket::default() }),
+        2 => Arc::new(Ticket { await_loads: kind.protocol > 127, ..Ticket::default() }),
+        _ => Arc::new(OneLine::default()),
     };
     let tools = tools(protocol.name());
     let flag = |bit: u8| kind.options & (1 << bit) != 0;
@@ -103,6 +106,7 @@ fn task_reply(protocol: &str, choice: u8, ticket: u32) -> String {
         // Of any agent that there may be.
         ("chatty", _) if part.is_multiple_of(2) => wait(&format!(r#""s{}""#, part / 2)),
         ("chatty", _) => row("look", &format!(r#"{{"a": "$s{}"}}"#, part / 2)),
+        (one_line::NAME, _) => format!(r#""gated", "args": {{"a": {part}}}"#),
         (_, 0) => format!(r#""CALL", "route": "gated", "payload": {{"a": {part}}}, "description": "g""#),
         (_, 1) => format!(r#""AWAIT", "ticket_id": "T{ticket}""#),
         (_, _) => format!(r#""DELEGATE", "task": "part {part}""#),
@@ -110,6 +114,7 @@ fn task_reply(protocol: &str, choice: u8, ticket: u32) -> String {
     match protocol {
         "react" => format!(r#"{{"thought": "t", "action": {text}}}"#),
         "chatty" => format!("<tool>[{text}]</tool>"),
+        one_line::NAME => format!(r#"{{"tool": {text}}}"#),
         _ => format!(r#"<thoughts>t</thoughts><output>{{"type": {text}}}</output>"#),
     }
 }
@@ -143,6 +148,10 @@ fn reply(protocol: &str, choice: u8, ticket: u32) -> String {
         }
         ("chatty", 11) => "<tool>nothing</tool>".to_owned(),
         ("chatty", _) => "The answer.".to_owned(),
+        (one_line::NAME, 0..9) => format!(r#"{{"tool": "{tool}", "args": {{"a": {a}}}}}"#),
+        (one_line::NAME, 9) => r#"{"tool": "unknown", "args": {}}"#.to_owned(),
+        (one_line::NAME, 10..12) => "I would rather not.".to_owned(),
+        (one_line::NAME, _) => r#"{"answer": "x"}"#.to_owned(),
         (_, choice) => {
             let output = match choice {
                 0..7 => format!(

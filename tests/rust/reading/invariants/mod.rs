@@ -7,8 +7,11 @@ pub(crate) mod json;
 pub(crate) mod reply;
 
 use callslip::protocol::chatty::read::ToolTags;
-use callslip::protocol::{Chatty, Delta, FinishReason, Protocol, React, ReadOptions, Reply, Ticket};
+use callslip::protocol::{
+    Chatty, Delta, FinishReason, Protocol, ProtocolKind, ProtocolOptions, React, ReadOptions, Reply, Ticket,
+};
 use callslip::reply::{ReadLimits, Span};
+use std::sync::Arc;
 
 /// Checks what a fuzzer made up for the target of this name.
 pub(crate) fn check(target: &str, data: &[u8]) {
@@ -64,7 +67,7 @@ fn small_limits() -> ReadLimits {
 
 /// How replies are read.
 pub(crate) struct Way {
-    pub(crate) protocol: Box<dyn Protocol>,
+    pub(crate) protocol: Arc<dyn Protocol>,
     pub(crate) options: ReadOptions,
 }
 
@@ -76,15 +79,22 @@ pub(crate) struct Read {
 
 impl Way {
     pub(crate) fn new(protocol: &str, tags: (&str, &str)) -> Self {
-        let protocol: Box<dyn Protocol> = match protocol {
-            "react" => Box::new(React::default()),
-            "ticket" => Box::new(Ticket::default()),
+        let protocol: Arc<dyn Protocol> = match protocol {
+            "react" => Arc::new(React::default()),
+            "ticket" => Arc::new(Ticket::default()),
             "chatty" => {
                 let tags = ToolTags { start: tags.0.to_owned(), end: tags.1.to_owned() };
-                Box::new(Chatty { tags, ..Chatty::default() })
+                Arc::new(Chatty { tags, ..Chatty::default() })
             }
-            other => panic!("no protocol: {other}"),
+            other => return Self::of(other),
         };
+        Self { protocol, options: ReadOptions::default() }
+    }
+
+    /// The protocol of this name in the list, with its defaults.
+    fn of(name: &str) -> Self {
+        let kind = ProtocolKind::find(name).expect(name);
+        let protocol = kind.make(serde_json::json!({}), ProtocolOptions::default()).expect(name);
         Self { protocol, options: ReadOptions::default() }
     }
 
