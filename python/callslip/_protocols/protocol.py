@@ -87,7 +87,7 @@ class Protocol(ABC):
 
     def __post_init__(self) -> None:
         if self.template is None:
-            object.__setattr__(self, "template", NativeProtocol.built_in_template(self.name))
+            object.__setattr__(self, "template", self._built_in_template())
         check_type("template", self.template, (str, PathLike), "its text, or the Path of a file")
         for name in ("strict", "lenient", "think_prefilled", "early_stop"):
             check_flag(name, getattr(self, name))
@@ -104,6 +104,10 @@ class Protocol(ABC):
         for one in self.reasoning_tags:
             tag_pair("reasoning_tags", one)
         check_examples(self.examples)
+
+    @classmethod
+    def _built_in_template(cls) -> str:
+        return NativeProtocol.built_in_template(cls.name)
 
     @classmethod
     @abstractmethod
@@ -166,7 +170,7 @@ class Protocol(ABC):
     @property
     def _has_own_template(self) -> bool:
         """Whether `template` is another than the built-in prompt."""
-        return self.template != NativeProtocol.built_in_template(self.name)
+        return self.template != self._built_in_template()
 
     def _template(self) -> str | None:
         if not self._has_own_template:

@@ -1,4 +1,4 @@
-"""The pytest plugin: only pytest is imported until a test uses a fixture."""
+"""The pytest plugin: it imports pytest alone until a test uses one of its fixtures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from callslip import testing
-from callslip._protocols import PROTOCOL_NAMES
+from callslip._core import Protocol
 
 if TYPE_CHECKING:
     from callslip.testing import Recording, Say
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-@pytest.fixture(params=PROTOCOL_NAMES)
+@pytest.fixture(params=Protocol.names())
 def protocol(request: pytest.FixtureRequest) -> str:
     """The name of a protocol: the test runs once in each."""
     name: str = request.param
