@@ -1,13 +1,15 @@
 //! The chatty protocol: a direct answer, or one tool block with calls that run side by side.
 
+pub mod grammar;
 pub mod read;
 pub(super) mod typed;
 
 use super::example::{ExampleCall, Examples, Step};
+use super::grammar::{Grammar, Scope};
 use super::message_entry::{MessageEntry, Outcomes, REPETITION, ends_line, quote, repetition};
 use super::prompt::{self, Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, Ticket, TicketId};
@@ -262,7 +264,7 @@ impl Protocol for Chatty {
         serde_json::to_value(self)
     }
 
-    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
+    fn grammar(&self, scope: &Scope<'_>) -> Grammar {
         grammar::chatty(scope, &self.tags, self.options.typed())
     }
 }

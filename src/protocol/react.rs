@@ -1,12 +1,14 @@
 //! The react protocol: one JSON object `{thought, action, args}` a reply, until `FINISH`.
 
+pub mod grammar;
 pub mod read;
 
 use super::example::{ExampleCall, Step};
+use super::grammar::{Grammar, Scope};
 use super::message_entry::{MessageEntry, Outcomes, ends_line, indented, quote, repetition};
 use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint};
 use crate::reply::{RepairPolicy, Span};
 use crate::tool::{Budget, Layout, ToolSet, ToolSpec, agent_tools};
 use serde::{Deserialize, Serialize};
@@ -166,7 +168,7 @@ impl Protocol for React {
         serde_json::to_value(self)
     }
 
-    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
+    fn grammar(&self, scope: &Scope<'_>) -> Grammar {
         grammar::react(scope, self.is_strict(), self.options.typed())
     }
 }

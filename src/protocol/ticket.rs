@@ -1,12 +1,14 @@
 //! The ticket protocol: `<thoughts>`, then `<output>` with one JSON object whose `type` says the move.
 
+pub mod grammar;
 pub mod read;
 
 use super::example::{ExampleCall, Step};
+use super::grammar::{Grammar, Scope};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, grammar, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId, is_false};
@@ -258,7 +260,7 @@ impl Protocol for Ticket {
         serde_json::to_value(self)
     }
 
-    fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar {
+    fn grammar(&self, scope: &Scope<'_>) -> Grammar {
         grammar::ticket(scope, self.names(scope.tools), self.options.returns.as_ref())
     }
 }

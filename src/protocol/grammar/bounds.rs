@@ -16,25 +16,25 @@ pub struct Bounds {
 }
 
 /// Digits in a row, where there are bounds.
-pub(super) const DIGITS: u32 = 20;
+pub(in crate::protocol) const DIGITS: u32 = 20;
 
 /// Depth of schemas in schemas; what is deeper may be any value.
-pub(super) const DEPTH: usize = 64;
+pub(in crate::protocol) const DEPTH: usize = 64;
 
 /// Schemas looked at for one tool; what lies past it may be any value.
-pub(super) const WORK: usize = 5_000;
+pub(in crate::protocol) const WORK: usize = 5_000;
 
 /// Rules for how many properties an object has; past it, their number is left to the check.
-pub(super) const COUNTED: usize = 1_000;
+pub(in crate::protocol) const COUNTED: usize = 1_000;
 
 /// Properties on which others depend; past it, what depends on them is left to the check.
-pub(super) const TRIGGERS: usize = 3;
+pub(in crate::protocol) const TRIGGERS: usize = 3;
 
 /// The highest count that engines take at one place; a higher one is written as a product.
-pub(super) const COUNT: u32 = 100;
+pub(in crate::protocol) const COUNT: u32 = 100;
 
 /// Counts past this are left to the check.
-pub(super) const MOST: u32 = 200_000;
+pub(in crate::protocol) const MOST: u32 = 200_000;
 
 /// Calls of a block that are numbered one by one.
-pub(super) const NUMBERED: u32 = 24;
+pub(in crate::protocol) const NUMBERED: u32 = 24;

@@ -2,7 +2,7 @@
 
 /// A set of characters as sorted ranges that neither touch nor overlap.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub(super) struct CharSet {
+pub(in crate::protocol) struct CharSet {
     ranges: Vec<(u32, u32)>,
 }
 
@@ -11,12 +11,12 @@ const ALL: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x0010_FFFF)];
 
 impl CharSet {
     /// Every character there is.
-    pub(super) fn all() -> Self {
+    pub(in crate::protocol) fn all() -> Self {
         Self { ranges: ALL.to_vec() }
     }
 
     /// The characters of these ranges, ends included.
-    pub(super) fn ranges(ranges: impl IntoIterator<Item = (char, char)>) -> Self {
+    pub(in crate::protocol) fn ranges(ranges: impl IntoIterator<Item = (char, char)>) -> Self {
         let ranges = ranges.into_iter().map(|(low, high)| (u32::from(low), u32::from(high)));
         let mut ranges: Vec<(u32, u32)> = ranges.filter(|(low, high)| low <= high).collect();
         ranges.sort_unstable();
@@ -35,22 +35,22 @@ impl CharSet {
         set
     }
 
-    pub(super) fn of(characters: &str) -> Self {
+    pub(in crate::protocol) fn of(characters: &str) -> Self {
         Self::ranges(characters.chars().map(|character| (character, character)))
     }
 
     /// The decimal digits of ASCII.
-    pub(super) fn digits() -> Self {
+    pub(in crate::protocol) fn digits() -> Self {
         Self::ranges([('0', '9')])
     }
 
     /// The controls that JSON escapes.
-    pub(super) fn controls() -> Self {
+    pub(in crate::protocol) fn controls() -> Self {
         Self::ranges([('\0', '\u{1f}')])
     }
 
     /// Every blank of some dialect of regular expressions.
-    pub(super) fn blanks() -> Self {
+    pub(in crate::protocol) fn blanks() -> Self {
         Self::ranges([
             ('\t', '\r'),
             ('\u{1c}', ' '),
@@ -67,16 +67,16 @@ impl CharSet {
         ])
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::protocol) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub(super) fn first(&self) -> Option<char> {
+    pub(in crate::protocol) fn first(&self) -> Option<char> {
         self.pairs().next().map(|(low, _)| low)
     }
 
     /// `whole` in parts, each of which is inside or outside every one of `sets`.
-    pub(super) fn partition<'a>(whole: &Self, sets: impl Iterator<Item = &'a Self>) -> Vec<Self> {
+    pub(in crate::protocol) fn partition<'a>(whole: &Self, sets: impl Iterator<Item = &'a Self>) -> Vec<Self> {
         let mut parts = vec![whole.clone()];
         for set in sets {
             let split = parts.iter().flat_map(|part| [part.intersect(set), part.minus(set)]);
@@ -85,16 +85,16 @@ impl CharSet {
         parts
     }
 
-    pub(super) fn contains(&self, character: char) -> bool {
+    pub(in crate::protocol) fn contains(&self, character: char) -> bool {
         let code = u32::from(character);
         self.ranges.iter().any(|&(low, high)| low <= code && code <= high)
     }
 
-    pub(super) fn union(&self, other: &Self) -> Self {
+    pub(in crate::protocol) fn union(&self, other: &Self) -> Self {
         Self::ranges(self.pairs().chain(other.pairs()))
     }
 
-    pub(super) fn complement(&self) -> Self {
+    pub(in crate::protocol) fn complement(&self) -> Self {
         let mut ranges = Vec::with_capacity(self.ranges.len() + 2);
         for (first, last) in ALL {
             let mut next = first;
@@ -111,22 +111,22 @@ impl CharSet {
         Self { ranges }
     }
 
-    pub(super) fn minus(&self, other: &Self) -> Self {
+    pub(in crate::protocol) fn minus(&self, other: &Self) -> Self {
         self.intersect(&other.complement())
     }
 
-    pub(super) fn intersect(&self, other: &Self) -> Self {
+    pub(in crate::protocol) fn intersect(&self, other: &Self) -> Self {
         self.complement().union(&other.complement()).complement()
     }
 
     /// The ranges as characters.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (char, char)> {
+    pub(in crate::protocol) fn pairs(&self) -> impl Iterator<Item = (char, char)> {
         self.ranges.iter().filter_map(|&(low, high)| Some((char::from_u32(low)?, char::from_u32(high)?)))
     }
 
     /// The class in brackets. Every engine reads it alike: what has a meaning in some class syntax, and what is not
     /// seen, is written by its number, in the one way that all of them know; the rest stands as it is.
-    pub(super) fn write(&self, out: &mut String) {
+    pub(in crate::protocol) fn write(&self, out: &mut String) {
         let complement = self.complement();
         let negated = complement.ranges.len() < self.ranges.len() || self.contains(char::MAX);
         out.push_str(if negated { "[^" } else { "[" });

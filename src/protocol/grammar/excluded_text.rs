@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Part {
+pub(in crate::protocol) struct Part {
     /// One after the other.
     items: Vec<Item>,
     /// Whether it counts only where the text begins.
@@ -23,17 +23,17 @@ enum Item {
 }
 
 impl Part {
-    pub(super) fn new() -> Self {
+    pub(in crate::protocol) fn new() -> Self {
         Self { items: Vec::new(), at_start: false }
     }
 
     /// At the beginning of the text only.
-    pub(super) fn at_start() -> Self {
+    pub(in crate::protocol) fn at_start() -> Self {
         Self { items: Vec::new(), at_start: true }
     }
 
     /// Then this text, in any case of its letters.
-    pub(super) fn text(mut self, text: &str) -> Self {
+    pub(in crate::protocol) fn text(mut self, text: &str) -> Self {
         self.items.extend(text.chars().map(|character| {
             let cases = [character.to_ascii_lowercase(), character.to_ascii_uppercase()];
             Item::One(CharSet::ranges(cases.map(|case| (case, case))))
@@ -42,25 +42,25 @@ impl Part {
     }
 
     /// Then this text as it is.
-    pub(super) fn exactly(mut self, text: &str) -> Self {
+    pub(in crate::protocol) fn exactly(mut self, text: &str) -> Self {
         self.items.extend(text.chars().map(|character| Item::One(CharSet::ranges([(character, character)]))));
         self
     }
 
     /// Then one character of a set.
-    pub(super) fn one(mut self, set: CharSet) -> Self {
+    pub(in crate::protocol) fn one(mut self, set: CharSet) -> Self {
         self.items.push(Item::One(set));
         self
     }
 
     /// Then any number of them.
-    pub(super) fn some(mut self, set: CharSet) -> Self {
+    pub(in crate::protocol) fn some(mut self, set: CharSet) -> Self {
         self.items.push(Item::Some(set));
         self
     }
 
     /// Then any number of blanks.
-    pub(super) fn blanks(self) -> Self {
+    pub(in crate::protocol) fn blanks(self) -> Self {
         self.some(CharSet::of(" \t\r\n"))
     }
 
@@ -79,13 +79,13 @@ impl Part {
 
 /// Texts without certain parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Without {
+pub(in crate::protocol) struct Without {
     /// What the text is made of.
-    pub(super) of: CharSet,
+    pub(in crate::protocol) of: CharSet,
     /// What it must not hold.
-    pub(super) never: Vec<Part>,
+    pub(in crate::protocol) never: Vec<Part>,
     /// What it must not end with.
-    pub(super) last: Vec<Part>,
+    pub(in crate::protocol) last: Vec<Part>,
 }
 
 /// Where an automaton is: in which part, before which item; in order.
@@ -93,13 +93,13 @@ type Places = Vec<(usize, usize)>;
 
 impl Without {
     /// The texts as a node.
-    pub(super) fn node(self, rules: &mut Rules, hint: &str) -> Node {
+    pub(in crate::protocol) fn node(self, rules: &mut Rules, hint: &str) -> Node {
         let rule = self.automaton(rules, hint);
         Node::Without(Box::new(self), rule)
     }
 
     /// As a regular expression of llguidance, with its `&` and `~`.
-    pub(super) fn lark(&self, out: &mut String) {
+    pub(in crate::protocol) fn lark(&self, out: &mut String) {
         out.push_str("(/");
         self.of.write(out);
         out.push_str("*/");

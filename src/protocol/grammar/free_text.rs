@@ -47,7 +47,7 @@ const CALL_KEYS: [&str; 2] = ["call_id", "tool_name"];
 const ARGUMENTS: [&str; 6] = ["arguments", "parameters", "args", "input", "action_input", "payload"];
 
 /// What text is made of.
-pub(super) fn characters() -> CharSet {
+pub(in crate::protocol) fn characters() -> CharSet {
     CharSet::controls().minus(&CharSet::of("\t\n\r")).complement()
 }
 
@@ -82,7 +82,7 @@ fn marks(own: &[&str]) -> Vec<Part> {
 }
 
 /// Any text, with `end` behind it, which does not stand in it before: the tags of `own` names don't.
-pub(super) fn text_before(rules: &mut Rules, hint: &str, own: &[&str], end: &str) -> Node {
+pub(in crate::protocol) fn text_before(rules: &mut Rules, hint: &str, own: &[&str], end: &str) -> Node {
     let tags: Vec<String> = own.iter().flat_map(|name| [format!("<{name}>"), format!("</{name}>")]).collect();
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     let text = Without { of: characters(), never: marks(&tags), last: Vec::new() }.node(rules, hint);
@@ -95,7 +95,7 @@ fn keyed(part: Part, key: &str) -> Part {
 }
 
 /// An answer in plain text: no call and no block, in whatever form.
-pub(super) fn answer(rules: &mut Rules, start: &str, end: &str) -> Node {
+pub(in crate::protocol) fn answer(rules: &mut Rules, start: &str, end: &str) -> Node {
     let mut never = marks(&[start, end]);
     never.extend(calls_in_text());
     let mut last: Vec<Part> = TOKENS.iter().map(|token| Part::new().text(token).blanks()).collect();
@@ -142,7 +142,7 @@ fn own_marks(tags: (&str, &str)) -> CharSet {
 }
 
 /// Text that a block follows: narration, or what has turned into a call without tags. `block` is how a block begins.
-pub(super) fn before_block(rules: &mut Rules, tags: (&str, &str), block: &str) -> Vec<Node> {
+pub(in crate::protocol) fn before_block(rules: &mut Rules, tags: (&str, &str), block: &str) -> Vec<Node> {
     const FENCES: [&str; 2] = ["```", "~~~"];
     let mut never = marks(&[tags.0, tags.1]);
     never.extend(calls_in_text());

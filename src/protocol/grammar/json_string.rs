@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// Where JSON is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(in crate::protocol) enum Level {
     /// In the reply itself.
     Plain,
     /// In a string of the reply's JSON (the `args` of strict react): every quote and backslash is escaped once more.
@@ -15,13 +15,13 @@ pub(super) enum Level {
 }
 
 /// The text of a JSON string without its quotes.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::protocol) fn escape(text: &str) -> String {
     let quoted = Json::from(text).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted).to_owned()
 }
 
 /// JSON as the prompts write it: a blank after each colon and comma, no other.
-pub(super) fn spaced(value: &Json) -> String {
+pub(in crate::protocol) fn spaced(value: &Json) -> String {
     match value {
         Json::Array(items) => {
             let items: Vec<String> = items.iter().map(spaced).collect();
@@ -37,7 +37,7 @@ pub(super) fn spaced(value: &Json) -> String {
 
 impl Level {
     /// JSON text at this place.
-    pub(super) fn literal(self, json: &str) -> Node {
+    pub(in crate::protocol) fn literal(self, json: &str) -> Node {
         match self {
             Self::Plain => Node::literal(json),
             Self::Nested => Node::literal(escape(json)),
@@ -45,7 +45,7 @@ impl Level {
     }
 
     /// A string with this content, whose node speaks of the characters that are meant.
-    pub(super) fn quoted(self, content: Node) -> Node {
+    pub(in crate::protocol) fn quoted(self, content: Node) -> Node {
         Node::sequence([self.literal("\""), self.encode(content), self.literal("\"")])
     }
 
@@ -66,7 +66,7 @@ impl Level {
     }
 
     /// Of a set, what stands in a string as it is.
-    pub(super) fn plain(set: &CharSet) -> CharSet {
+    pub(in crate::protocol) fn plain(set: &CharSet) -> CharSet {
         set.minus(&CharSet::controls()).minus(&CharSet::of("\"\\"))
     }
 
@@ -76,7 +76,7 @@ impl Level {
     }
 
     /// An escape, with what it escapes; half a surrogate pair is none.
-    pub(super) fn escape(self) -> Node {
+    pub(in crate::protocol) fn escape(self) -> Node {
         let hex = |count| Node::times(Node::Class(CharSet::ranges([('0', '9'), ('A', 'F'), ('a', 'f')])), count);
         let surrogate = CharSet::of("dD");
         let first = CharSet::ranges([('0', '9'), ('A', 'F'), ('a', 'f')]).minus(&surrogate);
@@ -115,12 +115,12 @@ impl Level {
 }
 
 /// Any text of `min` to `max` characters.
-pub(super) fn free(min: u32, max: Option<u32>) -> Node {
+pub(in crate::protocol) fn free(min: u32, max: Option<u32>) -> Node {
     Node::repeat(Node::Class(CharSet::all()), min, max)
 }
 
 /// The rule of a string at the reply's own level that is carried out: of `min` characters or more.
-pub(super) fn string(rules: &mut Rules, min: u32, bounds: Option<Bounds>) -> Node {
+pub(in crate::protocol) fn string(rules: &mut Rules, min: u32, bounds: Option<Bounds>) -> Node {
     let content = match bounds {
         Some(bounds) => Node::bounded(Node::Class(CharSet::all()), min, bounds.answer),
         None => free(min, None),
@@ -129,6 +129,6 @@ pub(super) fn string(rules: &mut Rules, min: u32, bounds: Option<Bounds>) -> Nod
 }
 
 /// The rule of a string at the reply's own level that is only read: of `min` to `max` characters.
-pub(super) fn words(rules: &mut Rules, hint: &str, min: u32, max: Option<u32>) -> Node {
+pub(in crate::protocol) fn words(rules: &mut Rules, hint: &str, min: u32, max: Option<u32>) -> Node {
     rules.word(hint, Level::Plain.quoted(free(min, max)))
 }

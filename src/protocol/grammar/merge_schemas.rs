@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 /// Adds what `other` asks for. Where two demands have no simple common form (two patterns, two lists of alternatives),
 /// the first stands: the check of the arguments knows both.
-pub(super) fn merge(into: &mut Map<String, Json>, other: &Map<String, Json>) {
+pub(in crate::protocol) fn merge(into: &mut Map<String, Json>, other: &Map<String, Json>) {
     for (key, value) in other {
         let merged = match (key.as_str(), into.get(key)) {
             ("$ref" | "allOf" | "$defs" | "definitions", _) => continue,
@@ -68,7 +68,7 @@ fn common_types(own: &Json, other: &Json) -> Json {
 }
 
 /// The types that a `type` names.
-pub(super) fn names(value: &Json) -> Vec<String> {
+pub(in crate::protocol) fn names(value: &Json) -> Vec<String> {
     match value {
         Json::String(name) => vec![name.clone()],
         Json::Array(names) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),

@@ -2,29 +2,23 @@
 //!
 //! A reply that a grammar admits is a valid move: tools, routes and ticket ids are spelled out, arguments are what their
 //! schemas admit, properties have one order, and no blank is free. What the reader takes can be written: nothing has a
-//! bound but by the schema, or by the [`Bounds`] of a model. The words around the values stand at the top of `react.rs`,
-//! `chatty.rs` and `ticket.rs`, laid out as the built-in prompts show them.
+//! bound but by the schema, or by the [`Bounds`] of a model. Each protocol has a `grammar.rs` with the words around the
+//! values, laid out as its built-in prompt shows them.
 
-mod bounds;
-mod chars;
-mod chatty;
+pub(in crate::protocol) mod bounds;
+pub(in crate::protocol) mod chars;
 mod excluded_text;
-mod free_text;
-mod json_string;
+pub(in crate::protocol) mod free_text;
+pub(in crate::protocol) mod json_string;
 mod merge_schemas;
 mod number;
 mod object;
 mod pattern;
-mod react;
-mod rules;
-mod schema;
-mod ticket;
+pub(in crate::protocol) mod rules;
+pub(in crate::protocol) mod schema;
 mod write;
 
 pub use bounds::Bounds;
-pub use chatty::chatty;
-pub use react::react;
-pub use ticket::ticket;
 
 use crate::tool::{AnswerType, ToolKind, ToolSet, ToolView};
 use json_string::Level;
@@ -58,7 +52,7 @@ pub struct Scope<'a> {
 
 impl Scope<'_> {
     /// Characters of thoughts, at most.
-    fn most_thoughts(&self) -> Option<u32> {
+    pub(in crate::protocol) fn most_thoughts(&self) -> Option<u32> {
         [self.thoughts, self.bounds.map(|bounds| bounds.thoughts)].into_iter().flatten().min()
     }
 }
@@ -77,7 +71,13 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    fn of(rules: &mut Rules, root: Node, bounded: bool, json_schema: Option<String>, unruled: Vec<String>) -> Self {
+    pub(in crate::protocol) fn of(
+        rules: &mut Rules,
+        root: Node,
+        bounded: bool,
+        json_schema: Option<String>,
+        unruled: Vec<String>,
+    ) -> Self {
         let truncated = if bounded { rules.truncated(&root) } else { None };
         let mut root = Node::choice([root].into_iter().chain(truncated)).unwrap_or_else(Node::empty);
         rules.prune(&mut root);
@@ -87,7 +87,13 @@ impl Grammar {
 
 /// A typed answer: what its schema admits, or any JSON where that cannot be turned into rules. `field` is its name in the
 /// protocol.
-fn answer(rules: &mut Rules, scope: &Scope<'_>, returns: &AnswerType, field: &str, unruled: &mut Vec<String>) -> Node {
+pub(in crate::protocol) fn answer(
+    rules: &mut Rules,
+    scope: &Scope<'_>,
+    returns: &AnswerType,
+    field: &str,
+    unruled: &mut Vec<String>,
+) -> Node {
     let root = returns.wrapped(field);
     let own = root.pointer(&format!("/properties/{field}")).unwrap_or(&Json::Null);
     let made = Converter::new(rules, Level::Plain, scope.bounds, &root).finite(own, "answer");
@@ -98,15 +104,15 @@ fn answer(rules: &mut Rules, scope: &Scope<'_>, returns: &AnswerType, field: &st
 }
 
 /// Tools that are called with the same arguments.
-struct Callable<'a> {
+pub(in crate::protocol) struct Callable<'a> {
     /// How each is written.
-    names: Vec<Cow<'a, str>>,
-    arguments: Node,
+    pub(in crate::protocol) names: Vec<Cow<'a, str>>,
+    pub(in crate::protocol) arguments: Node,
 }
 
 impl Callable<'_> {
     /// One of the names, as a JSON string.
-    fn name(&self) -> Node {
+    pub(in crate::protocol) fn name(&self) -> Node {
         let names = self.names.iter().map(|name| Node::literal(Json::from(&**name).to_string()));
         Node::choice(names).unwrap_or_else(Node::empty)
     }
@@ -115,7 +121,7 @@ impl Callable<'_> {
 /// The tools that can be called, each with what its schema admits. Of more tools than a prompt has room for the schemas
 /// would make a grammar of megabytes: those admit any object, and so do tools whose schema admits none; the check of the
 /// arguments knows the rest. With `bodies`, what is the whole body of a request is written in place of the object, too.
-fn callable<'a>(
+pub(in crate::protocol) fn callable<'a>(
     rules: &mut Rules,
     scope: &Scope<'a>,
     level: Level,

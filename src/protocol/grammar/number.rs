@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 /// The limits that a schema sets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Limits {
+pub(in crate::protocol) struct Limits {
     low: Option<Limit>,
     high: Option<Limit>,
     /// Whether only whole numbers are multiples of what the schema asks for; other multiples are left to the check.
@@ -25,7 +25,7 @@ struct Limit {
 const EXACT: f64 = 1e15;
 
 impl Limits {
-    pub(super) fn of(map: &Map<String, Json>) -> Self {
+    pub(in crate::protocol) fn of(map: &Map<String, Json>) -> Self {
         let limit = |closed: &str, open: &str, pick: fn(f64, f64) -> bool| {
             let value = |key: &str| map.get(key).and_then(Json::as_f64);
             let flagged = map.get(open).is_some_and(|flag| flag == true);
@@ -72,7 +72,7 @@ fn more(node: Node, least: u32, bounded: bool) -> Node {
 }
 
 /// The integers within; `None` if there are none.
-pub(super) fn integer(limits: Limits, bounded: bool) -> Option<Node> {
+pub(in crate::protocol) fn integer(limits: Limits, bounded: bool) -> Option<Node> {
     if limits.is_free() {
         return Some(Node::sequence([Node::optional(Node::literal("-")), any_whole(bounded)]));
     }
@@ -101,7 +101,7 @@ fn from(low: u64, bounded: bool) -> Node {
 }
 
 /// The numbers within; `None` if there are none.
-pub(super) fn number(limits: Limits, bounded: bool) -> Option<Node> {
+pub(in crate::protocol) fn number(limits: Limits, bounded: bool) -> Option<Node> {
     if limits.whole {
         return integer(limits, bounded);
     }

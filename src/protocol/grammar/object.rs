@@ -36,7 +36,7 @@ fn strings_of(list: &Json) -> Vec<String> {
 }
 
 impl Converter<'_> {
-    pub(super) fn object(&mut self, flat: &Map<String, Json>, hint: &str) -> Option<Node> {
+    pub(in crate::protocol) fn object(&mut self, flat: &Map<String, Json>, hint: &str) -> Option<Node> {
         let limit = |key: &str| flat.get(key).and_then(Json::as_u64).and_then(|limit| usize::try_from(limit).ok());
         let count = Count { min: limit("minProperties").unwrap_or(0), max: limit("maxProperties") };
         let none = Map::new();
@@ -233,7 +233,7 @@ impl Converter<'_> {
     }
 
     /// `min` to `max` entries, each with a key of its own choice.
-    pub(super) fn entries(&mut self, key: Option<Node>, value: &Node, min: u32, max: Option<u32>) -> Node {
+    pub(in crate::protocol) fn entries(&mut self, key: Option<Node>, value: &Node, min: u32, max: Option<u32>) -> Node {
         let key = key.unwrap_or_else(|| self.any_key(&[]));
         let entry = self.pair(key, value);
         self.of_entries(entry, min, max)

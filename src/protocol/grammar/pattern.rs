@@ -16,7 +16,7 @@ use regex_syntax::hir::{Class as HirClass, HirKind};
 /// The texts that `pattern` matches; `None` where it is not translated. With a bound, nothing repeats without an end.
 ///
 /// Of the lengths of the schema, those of a text that is one kind of character are kept; others are left to the check.
-pub(super) fn translate(pattern: &str, min: u32, max: Option<u32>, bound: Option<u32>) -> Option<Node> {
+pub(in crate::protocol) fn translate(pattern: &str, min: u32, max: Option<u32>, bound: Option<u32>) -> Option<Node> {
     let ast = Parser::new().parse(pattern).ok()?;
     let node = whole(&ast)?;
     let fitted = match node {

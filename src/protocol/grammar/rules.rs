@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What may stand at one place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Node {
+pub(in crate::protocol) enum Node {
     Literal(String),
     /// One character of a set.
     Class(CharSet),
@@ -30,19 +30,19 @@ pub(super) enum Node {
 
 /// A rule, by its place among the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct RuleId(usize);
+pub(in crate::protocol) struct RuleId(usize);
 
 impl Node {
-    pub(super) fn literal(text: impl Into<String>) -> Self {
+    pub(in crate::protocol) fn literal(text: impl Into<String>) -> Self {
         Self::Literal(text.into())
     }
 
-    pub(super) fn empty() -> Self {
+    pub(in crate::protocol) fn empty() -> Self {
         Self::Sequence(Vec::new())
     }
 
     /// One after the other; texts that touch are joined, so that engines which cut a reply into words see few of them.
-    pub(super) fn sequence(nodes: impl IntoIterator<Item = Node>) -> Self {
+    pub(in crate::protocol) fn sequence(nodes: impl IntoIterator<Item = Node>) -> Self {
         let mut joined: Vec<Self> = Vec::new();
         for node in nodes {
             let parts = match node {
@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// One of these, each once; there must be at least one.
-    pub(super) fn choice(nodes: impl IntoIterator<Item = Node>) -> Option<Self> {
+    pub(in crate::protocol) fn choice(nodes: impl IntoIterator<Item = Node>) -> Option<Self> {
         let mut seen = HashSet::new();
         let mut kept: Vec<Self> = Vec::new();
         for node in nodes {
@@ -89,7 +89,7 @@ impl Node {
     }
 
     /// From `min` times to `max` times, or without an end.
-    pub(super) fn repeat(node: Self, min: u32, max: Option<u32>) -> Self {
+    pub(in crate::protocol) fn repeat(node: Self, min: u32, max: Option<u32>) -> Self {
         match (min, max) {
             (1, Some(1)) => node,
             (_, Some(0)) => Self::empty(),
@@ -98,28 +98,28 @@ impl Node {
     }
 
     /// Exactly so many times.
-    pub(super) fn times(node: Self, count: u32) -> Self {
+    pub(in crate::protocol) fn times(node: Self, count: u32) -> Self {
         Self::repeat(node, count, Some(count))
     }
 
     /// Any number of times.
-    pub(super) fn any_number(node: Self) -> Self {
+    pub(in crate::protocol) fn any_number(node: Self) -> Self {
         Self::repeat(node, 0, None)
     }
 
     /// From `min` times to less than `bound`; at `bound` the reply breaks off.
-    pub(super) fn bounded(node: Self, min: u32, bound: u32) -> Self {
+    pub(in crate::protocol) fn bounded(node: Self, min: u32, bound: u32) -> Self {
         let max = Some(bound.saturating_sub(1).max(min));
         Self::Repeat { node: Box::new(node), min, max, may_end_early: true }
     }
 
     /// This or nothing.
-    pub(super) fn optional(node: Self) -> Self {
+    pub(in crate::protocol) fn optional(node: Self) -> Self {
         Self::repeat(node, 0, Some(1))
     }
 
     /// The nodes that it is made of.
-    pub(super) fn parts(&self) -> &[Node] {
+    pub(in crate::protocol) fn parts(&self) -> &[Node] {
         match self {
             Self::Sequence(nodes) | Self::Choice(nodes) => nodes,
             Self::Repeat { node, .. } => std::slice::from_ref(node),
@@ -129,29 +129,29 @@ impl Node {
 }
 
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(in crate::protocol) struct Rule {
     /// Small letters, digits and hyphens, beginning with a letter: a name in every form.
-    pub(super) name: String,
-    pub(super) body: Node,
+    pub(in crate::protocol) name: String,
+    pub(in crate::protocol) body: Node,
     /// Whether it is one word: a string or a number, that no engine may cut in another way.
-    pub(super) word: bool,
+    pub(in crate::protocol) word: bool,
 }
 
 /// The rules of a grammar. Equal bodies share one rule.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(in crate::protocol) struct Rules {
     list: Vec<Rule>,
     known: HashMap<(Node, bool), RuleId>,
     names: HashMap<String, usize>,
     /// Rules that all tools share, by what they are for.
-    pub(super) shared: HashMap<&'static str, Node>,
+    pub(in crate::protocol) shared: HashMap<&'static str, Node>,
     /// What a rule may be broken off after; `None` for nothing.
     truncations: HashMap<RuleId, Option<RuleId>>,
 }
 
 impl Rules {
     /// A rule for `body`, with a name made from `hint`.
-    pub(super) fn rule(&mut self, hint: &str, body: Node) -> Node {
+    pub(in crate::protocol) fn rule(&mut self, hint: &str, body: Node) -> Node {
         match body {
             Node::Rule(_) => body,
             body => self.add(hint, body, false),
@@ -159,7 +159,7 @@ impl Rules {
     }
 
     /// A rule for a string or number.
-    pub(super) fn word(&mut self, hint: &str, body: Node) -> Node {
+    pub(in crate::protocol) fn word(&mut self, hint: &str, body: Node) -> Node {
         self.add(hint, body, true)
     }
 
@@ -175,13 +175,13 @@ impl Rules {
     }
 
     /// A rule that is defined later: it may refer to itself.
-    pub(super) fn reserve(&mut self) -> RuleId {
+    pub(in crate::protocol) fn reserve(&mut self) -> RuleId {
         self.list.push(Rule { name: String::new(), body: Node::Choice(Vec::new()), word: false });
         RuleId(self.list.len() - 1)
     }
 
     /// Says what a reserved rule is.
-    pub(super) fn define(&mut self, id: RuleId, hint: &str, body: Node, word: bool) {
+    pub(in crate::protocol) fn define(&mut self, id: RuleId, hint: &str, body: Node, word: bool) {
         let name = self.name(hint);
         if let Some(rule) = self.list.get_mut(id.0) {
             *rule = Rule { name, body, word };
@@ -212,12 +212,12 @@ impl Rules {
         if *count == 1 { name } else { format!("{name}--{count}") }
     }
 
-    pub(super) fn get(&self, id: RuleId) -> Option<&Rule> {
+    pub(in crate::protocol) fn get(&self, id: RuleId) -> Option<&Rule> {
         self.list.get(id.0)
     }
 
     /// The rules that `root` reaches, in the order of their making; those of texts without certain parts too, if asked.
-    pub(super) fn reached(&self, root: &Node, texts: bool) -> Vec<(RuleId, &Rule)> {
+    pub(in crate::protocol) fn reached(&self, root: &Node, texts: bool) -> Vec<(RuleId, &Rule)> {
         let mut reached = HashSet::new();
         let mut pending = vec![root];
         while let Some(node) = pending.pop() {
@@ -240,7 +240,7 @@ impl Rules {
 
     /// Takes out what no text can be made of, such as an object that must hold one of its own kind; whether anything
     /// is left.
-    pub(super) fn prune(&mut self, root: &mut Node) -> bool {
+    pub(in crate::protocol) fn prune(&mut self, root: &mut Node) -> bool {
         let mut made: HashSet<RuleId> = HashSet::new();
         loop {
             let before = made.len();
@@ -260,7 +260,7 @@ impl Rules {
     }
 
     /// Whether any text can be made of `node`.
-    pub(super) fn can_be_made(&self, node: &Node) -> bool {
+    pub(in crate::protocol) fn can_be_made(&self, node: &Node) -> bool {
         let reached: Vec<(RuleId, &Rule)> = self.reached(node, false);
         let mut made: HashSet<RuleId> = HashSet::new();
         loop {
@@ -279,7 +279,7 @@ impl Rules {
     }
 
     /// What `node` may be broken off after: all its texts up to something that has reached its bound.
-    pub(super) fn truncated(&mut self, node: &Node) -> Option<Node> {
+    pub(in crate::protocol) fn truncated(&mut self, node: &Node) -> Option<Node> {
         match node {
             Node::Literal(_) | Node::Class(_) | Node::Without(..) => None,
             Node::Choice(nodes) => {

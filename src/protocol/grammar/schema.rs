@@ -33,13 +33,13 @@ const ANNOTATIONS: [&str; 11] = [
 ];
 
 /// Marks the object of a call: it has no other names than those that are known, unless the schema says so.
-pub(super) const ARGUMENTS: &str = "callslip-arguments";
+pub(in crate::protocol) const ARGUMENTS: &str = "callslip-arguments";
 
 /// Writes the schema of one tool as rules.
-pub(super) struct Converter<'a> {
-    pub(super) rules: &'a mut Rules,
-    pub(super) level: Level,
-    pub(super) bounds: Option<Bounds>,
+pub(in crate::protocol) struct Converter<'a> {
+    pub(in crate::protocol) rules: &'a mut Rules,
+    pub(in crate::protocol) level: Level,
+    pub(in crate::protocol) bounds: Option<Bounds>,
     /// What may stand in place of any value.
     reference: Option<Node>,
     /// What references lead into.
@@ -58,18 +58,18 @@ enum Known {
 }
 
 impl<'a> Converter<'a> {
-    pub(super) fn new(rules: &'a mut Rules, level: Level, bounds: Option<Bounds>, root: &'a Json) -> Self {
+    pub(in crate::protocol) fn new(rules: &'a mut Rules, level: Level, bounds: Option<Bounds>, root: &'a Json) -> Self {
         Self { rules, level, bounds, reference: None, root, known: HashMap::new(), recursive: false, depth: 0, work: 0 }
     }
 
     /// With something that may stand in place of any value inside the arguments.
-    pub(super) fn with_reference(mut self, reference: Option<Node>) -> Self {
+    pub(in crate::protocol) fn with_reference(mut self, reference: Option<Node>) -> Self {
         self.reference = reference;
         self
     }
 
     /// The object that a call of the tool `name` takes; `None` where the schema admits none.
-    pub(super) fn arguments(mut self, name: &str) -> Option<Node> {
+    pub(in crate::protocol) fn arguments(mut self, name: &str) -> Option<Node> {
         let mut map = match self.root {
             Json::Object(map) => map.clone(),
             _ => Map::new(),
@@ -84,26 +84,26 @@ impl<'a> Converter<'a> {
     }
 
     /// A value of this schema, if it can come to an end.
-    pub(super) fn finite(mut self, schema: &Json, hint: &str) -> Option<Node> {
+    pub(in crate::protocol) fn finite(mut self, schema: &Json, hint: &str) -> Option<Node> {
         let node = self.value(schema, hint)?;
         let made = !self.recursive || self.rules.can_be_made(&node);
         made.then_some(node)
     }
 
     /// An object that a call of whatever tool takes.
-    pub(super) fn any_arguments(mut self) -> Node {
+    pub(in crate::protocol) fn any_arguments(mut self) -> Node {
         let value = self.any();
         let node = self.entries(None, &value, 0, None);
         self.rules.rule("args", node)
     }
 
     /// A key of this schema.
-    pub(super) fn key(&mut self, schema: &Json) -> Option<Node> {
+    pub(in crate::protocol) fn key(&mut self, schema: &Json) -> Option<Node> {
         self.plain(json!({"allOf": [schema, {"type": "string"}]}).as_object()?, "key")
     }
 
     /// A value of this schema; `None` if the schema has none.
-    pub(super) fn value(&mut self, schema: &Json, hint: &str) -> Option<Node> {
+    pub(in crate::protocol) fn value(&mut self, schema: &Json, hint: &str) -> Option<Node> {
         let map = match schema {
             Json::Bool(true) => return Some(self.any()),
             Json::Object(map) if map.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) => return Some(self.any()),
@@ -289,7 +289,7 @@ impl<'a> Converter<'a> {
     }
 
     /// `string`, or any value of another type.
-    pub(super) fn any_or(&mut self, string: Node) -> Node {
+    pub(in crate::protocol) fn any_or(&mut self, string: Node) -> Node {
         let any = self.any();
         let others = match &any {
             Node::Rule(id) => self.rules.get(*id).map(|rule| rule.body.clone()),
@@ -305,7 +305,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    pub(super) fn any(&mut self) -> Node {
+    pub(in crate::protocol) fn any(&mut self) -> Node {
         if let Some(known) = self.rules.shared.get("any") {
             return known.clone();
         }
@@ -359,7 +359,7 @@ impl<'a> Converter<'a> {
     }
 
     /// `node` from `min` to `max` times, one less than there are items: the first stands before them.
-    pub(super) fn many(&self, node: Node, min: u32, max: Option<u32>, ahead: u32) -> Node {
+    pub(in crate::protocol) fn many(&self, node: Node, min: u32, max: Option<u32>, ahead: u32) -> Node {
         let bound = self.bounds.map(|bounds| bounds.items.max(min.saturating_add(ahead)).saturating_sub(ahead).max(1));
         match bound {
             Some(bound) if max.is_none_or(|max| max > bound) => Node::bounded(node, min, bound),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// GBNF, with the rule `root`.
-pub(super) fn gbnf(rules: &Rules, root: &Node) -> String {
+pub(in crate::protocol) fn gbnf(rules: &Rules, root: &Node) -> String {
     let mut out = String::new();
     rule(&Gbnf(rules), "root", root, &mut out);
     for (_, Rule { name, body, .. }) in rules.reached(root, true) {
@@ -19,7 +19,7 @@ pub(super) fn gbnf(rules: &Rules, root: &Node) -> String {
 ///
 /// Words become terminals: the engine cuts a reply into words first and takes the longest, so a string's pattern must
 /// not be spread over several.
-pub(super) fn lark(rules: &Rules, root: &Node) -> String {
+pub(in crate::protocol) fn lark(rules: &Rules, root: &Node) -> String {
     let mut out = String::from("%llguidance {}\n");
     rule(&Lark(rules), "start", root, &mut out);
     let mut texts = HashSet::new();

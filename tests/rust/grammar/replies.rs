@@ -2,8 +2,8 @@
 
 use crate::walk::{Random, admits, read, tool, walk};
 use callslip::protocol::chatty::read::ToolTags;
-use callslip::protocol::grammar::{self, Bounds, Grammar, Scope};
-use callslip::protocol::{Chatty, Code, Move, Protocol, React, Ticket};
+use callslip::protocol::grammar::{Bounds, Grammar, Scope};
+use callslip::protocol::{Chatty, Code, Move, Protocol, React, Ticket, chatty, react, ticket};
 use callslip::tool::{Budget, Layout, ToolSet, ToolSpec};
 use serde_json::{Value as Json, json};
 
@@ -180,7 +180,7 @@ fn is_call(moved: &Move) -> bool {
 #[test]
 fn react_replies_are_read() {
     for tools in [simple(), intricate()] {
-        let grammar = grammar::react(&all(&tools), false, None);
+        let grammar = react::grammar::react(&all(&tools), false, None);
         let moves = explore(&React::default(), &all(&tools), &grammar);
         assert!(moves.iter().any(is_call) && !moves.iter().all(is_call));
     }
@@ -191,10 +191,10 @@ fn chatty_replies_are_read() {
     for tools in [simple(), intricate()] {
         // Apart: at random, hardly any reply would begin with a tag.
         let (calls, answers) = (Scope { finish: false, ..all(&tools) }, Scope { calls: false, ..all(&tools) });
-        let moves = explore(&Chatty::default(), &calls, &grammar::chatty(&calls, &tags(), None));
+        let moves = explore(&Chatty::default(), &calls, &chatty::grammar::chatty(&calls, &tags(), None));
         assert!(moves.iter().all(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Call { calls } if calls.len() > 1)));
-        let moves = explore(&Chatty::default(), &answers, &grammar::chatty(&answers, &tags(), None));
+        let moves = explore(&Chatty::default(), &answers, &chatty::grammar::chatty(&answers, &tags(), None));
         assert!(!moves.iter().any(is_call));
     }
 }
@@ -203,7 +203,7 @@ fn chatty_replies_are_read() {
 fn ticket_replies_are_read() {
     for tools in [simple(), intricate(), operations()] {
         let scope = Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], ..all(&tools) };
-        let grammar = grammar::ticket(&scope, false, None);
+        let grammar = ticket::grammar::ticket(&scope, false, None);
         let moves = explore(&Ticket::default(), &scope, &grammar);
         assert!(moves.iter().any(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
@@ -214,7 +214,7 @@ fn ticket_replies_are_read() {
 #[test]
 fn the_whole_body_of_a_request_is_a_payload() {
     let tools = operations();
-    let grammar = grammar::ticket(&all(&tools), false, None);
+    let grammar = ticket::grammar::ticket(&all(&tools), false, None);
     let call = |route: &str, payload: &str| {
         format!(
             "<thoughts>\n\n</thoughts>\n<output>\n{{\"type\": \"CALL\", \"route\": \"{route}\", \"payload\": {payload}, \"description\": \"d\"}}\n</output>"
@@ -242,26 +242,26 @@ fn the_scope_says_what_may_be_said() {
     let tools = simple();
     let call = r#"{"thought": "x", "action": "calculator", "args": {"expression": "1+1"}}"#;
     let finish = r#"{"thought": "x", "action": "FINISH", "final_answer": "2", "task_successful": true}"#;
-    let both = grammar::react(&all(&tools), false, None).lark;
+    let both = react::grammar::react(&all(&tools), false, None).lark;
     assert!(admits(&both, call) && admits(&both, finish));
-    let only_call = grammar::react(&Scope { finish: false, ..all(&tools) }, false, None).lark;
+    let only_call = react::grammar::react(&Scope { finish: false, ..all(&tools) }, false, None).lark;
     assert!(admits(&only_call, call) && !admits(&only_call, finish));
-    let only_finish = grammar::react(&Scope { calls: false, ..all(&tools) }, false, None).lark;
+    let only_finish = react::grammar::react(&Scope { calls: false, ..all(&tools) }, false, None).lark;
     assert!(!admits(&only_finish, call) && admits(&only_finish, finish));
 
     let block = "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>";
-    let both = grammar::chatty(&all(&tools), &tags(), None).lark;
+    let both = chatty::grammar::chatty(&all(&tools), &tags(), None).lark;
     assert!(admits(&both, block) && admits(&both, "It is noon,\nor nearly: 5 > 4 & \"so\" on [1, 2]. `é` 🎉"));
-    let only_call = grammar::chatty(&Scope { finish: false, ..all(&tools) }, &tags(), None).lark;
+    let only_call = chatty::grammar::chatty(&Scope { finish: false, ..all(&tools) }, &tags(), None).lark;
     assert!(admits(&only_call, block) && !admits(&only_call, "It is noon."));
-    let only_finish = grammar::chatty(&Scope { calls: false, ..all(&tools) }, &tags(), None).lark;
+    let only_finish = chatty::grammar::chatty(&Scope { calls: false, ..all(&tools) }, &tags(), None).lark;
     assert!(!admits(&only_finish, block) && admits(&only_finish, "It is noon."));
 }
 
 #[test]
 fn what_is_wrong_is_not_admitted() {
     let tools = simple();
-    let react = grammar::react(&all(&tools), false, None).lark;
+    let react = react::grammar::react(&all(&tools), false, None).lark;
     for args in [
         r#""calculate", "args": {"expression": "1"}}"#,
         r#""calculator", "args": {"formula": "1"}}"#,
@@ -275,7 +275,7 @@ fn what_is_wrong_is_not_admitted() {
         let text = format!(r#"{{"thought": "x", "action": {args}"#);
         assert!(!admits(&react, &text), "{text}");
     }
-    let chatty = grammar::chatty(&all(&tools), &tags(), None).lark;
+    let chatty = chatty::grammar::chatty(&all(&tools), &tags(), None).lark;
     for text in [
         "",
         " noon",
@@ -294,7 +294,7 @@ fn what_is_wrong_is_not_admitted() {
     }
     let scope =
         Scope { in_progress: vec!["T1".to_owned()], completed: vec!["T2".to_owned()], finish: false, ..all(&tools) };
-    let ticket = grammar::ticket(&scope, false, None).lark;
+    let ticket = ticket::grammar::ticket(&scope, false, None).lark;
     let reply = |json: &str| format!("<thoughts>\nx\n</thoughts>\n<output>\n{json}\n</output>");
     for (json, admitted) in [
         (r#"{"type": "AWAIT", "ticket_id": "T1"}"#, true),
@@ -310,7 +310,7 @@ fn what_is_wrong_is_not_admitted() {
         assert_eq!(admits(&ticket, &reply(json)), admitted, "{json}");
     }
     assert!(admits(
-        &grammar::ticket(&all(&tools), false, None).lark,
+        &ticket::grammar::ticket(&all(&tools), false, None).lark,
         &reply(r#"{"type": "RETURN", "value": ["x", {"y": 1.5}]}"#)
     ));
 }
@@ -319,23 +319,23 @@ fn what_is_wrong_is_not_admitted() {
 fn where_nothing_can_be_said_an_answer_can() {
     let none = ToolSet::new(Vec::new()).unwrap();
     let scope = Scope { finish: false, ..all(&none) };
-    explore(&React::default(), &scope, &grammar::react(&scope, false, None));
-    explore(&Chatty::default(), &scope, &grammar::chatty(&scope, &tags(), None));
-    explore(&Ticket::default(), &scope, &grammar::ticket(&scope, false, None));
+    explore(&React::default(), &scope, &react::grammar::react(&scope, false, None));
+    explore(&Chatty::default(), &scope, &chatty::grammar::chatty(&scope, &tags(), None));
+    explore(&Ticket::default(), &scope, &ticket::grammar::ticket(&scope, false, None));
 }
 
 #[test]
 fn thoughts_may_be_left_out() {
     let tools = ToolSet::new(vec![tool("echo", object(json!({"text": {"type": "string"}}), &["text"]))]).unwrap();
     let scope = Scope { thoughts: Some(0), ..all(&tools) };
-    explore(&React::default(), &scope, &grammar::react(&scope, false, None));
-    explore(&Ticket::default(), &scope, &grammar::ticket(&scope, false, None));
+    explore(&React::default(), &scope, &react::grammar::react(&scope, false, None));
+    explore(&Ticket::default(), &scope, &ticket::grammar::ticket(&scope, false, None));
     assert!(!admits(
-        &grammar::react(&scope, false, None).lark,
+        &react::grammar::react(&scope, false, None).lark,
         r#"{"thought": "x", "action": "echo", "args": {"text": "y"}}"#
     ));
     assert!(admits(
-        &grammar::react(&scope, false, None).lark,
+        &react::grammar::react(&scope, false, None).lark,
         r#"{"thought": "", "action": "echo", "args": {"text": "y"}}"#
     ));
 }
@@ -345,13 +345,13 @@ fn the_text_is_short_and_always_the_same() {
     let tools =
         ToolSet::new(vec![tool("echo", object(json!({"text": {"type": "string", "maxLength": 9}}), &["text"]))]);
     let tools = tools.unwrap();
-    let grammar = grammar::react(&Scope { finish: false, ..all(&tools) }, false, None);
+    let grammar = react::grammar::react(&Scope { finish: false, ..all(&tools) }, false, None);
     let lines: Vec<&str> = grammar.gbnf.lines().collect();
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[0], r#"root ::= "{\"thought\": " thought ", \"action\": \"echo\", \"args\": " args-echo "}""#);
     assert!(lines[1].starts_with(r#"string ::= "\"" ("#) && lines[1].ends_with(r#"{0,9} "\"""#));
     assert_eq!(lines[2], r#"args-echo ::= "{\"text\": " string "}""#);
-    assert_eq!(grammar, grammar::react(&Scope { finish: false, ..all(&tools) }, false, None));
+    assert_eq!(grammar, react::grammar::react(&Scope { finish: false, ..all(&tools) }, false, None));
 }
 
 /// As many operations as the largest documents have, each with a schema that leads back to itself.
@@ -375,7 +375,7 @@ fn of_a_crowd_any_name_is_admitted_with_any_object() {
     let crowded = |layout| tools.with_look_up(layout, Budget::default()).unwrap().unwrap();
 
     let tools = crowded(Layout::Operations);
-    let grammar = grammar::ticket(&all(&tools), false, None);
+    let grammar = ticket::grammar::ticket(&all(&tools), false, None);
     assert!(grammar.lark.len() < 200_000 && grammar.gbnf.len() < 200_000, "{}", grammar.lark.len());
     let reply = |route: &str, payload: &str| {
         format!(
@@ -395,7 +395,7 @@ fn of_a_crowd_any_name_is_admitted_with_any_object() {
     }
 
     let tools = crowded(Layout::List);
-    let grammar = grammar::react(&all(&tools), false, None);
+    let grammar = react::grammar::react(&all(&tools), false, None);
     assert!(grammar.lark.len() < 200_000, "{}", grammar.lark.len());
     let schema: Json = serde_json::from_str(grammar.json_schema.as_deref().unwrap()).unwrap();
     assert_eq!(schema["type"], "object");
@@ -404,7 +404,7 @@ fn of_a_crowd_any_name_is_admitted_with_any_object() {
     assert!(!admits(&grammar.lark, &act("POST /things/7/5", "{}")));
 
     let tools = crowded(Layout::Json);
-    let grammar = grammar::chatty(&all(&tools), &tags(), None);
+    let grammar = chatty::grammar::chatty(&all(&tools), &tags(), None);
     assert!(grammar.lark.len() < 200_000, "{}", grammar.lark.len());
     let block = |name: &str, arguments: &str| {
         format!("<tool>\n[{{\"call_id\": \"call_1\", \"tool_name\": \"{name}\", \"arguments\": {arguments}}}]\n</tool>")
@@ -416,7 +416,7 @@ fn of_a_crowd_any_name_is_admitted_with_any_object() {
 #[test]
 fn answers_hold_any_text() {
     let tools = simple();
-    let grammar = grammar::chatty(&all(&tools), &tags(), None).lark;
+    let grammar = chatty::grammar::chatty(&all(&tools), &tags(), None).lark;
     let long = "A sentence about `Vec<T>`, {braces} and [words]. ".repeat(120);
     for text in [
         "a < b, Vec<String>, {x} and [word] and [link](https://x.org)",
@@ -437,7 +437,7 @@ fn answers_hold_any_text() {
 #[test]
 fn a_call_without_tags_is_led_into_a_block() {
     let tools = simple();
-    let grammar = grammar::chatty(&all(&tools), &tags(), None).lark;
+    let grammar = chatty::grammar::chatty(&all(&tools), &tags(), None).lark;
     let block = "<tool>\n[{\"call_id\": \"call_1\", \"tool_name\": \"now\", \"arguments\": {}}]\n</tool>";
     for (lead, between) in [
         ("[{\"call_id\"", "\n"),
@@ -474,7 +474,7 @@ fn tags_of_any_marks_begin_a_block() {
         ("«call", "call»"),
     ] {
         let tags = ToolTags { start: start.to_owned(), end: end.to_owned() };
-        let grammar = grammar::chatty(&all(&tools), &tags, None).lark;
+        let grammar = chatty::grammar::chatty(&all(&tools), &tags, None).lark;
         let protocol = Chatty { tags, ..Chatty::default() };
         let call = |at: u32| format!("{{\"call_id\": \"call_{at}\", \"tool_name\": \"now\", \"arguments\": {{}}}}");
         let block = format!("{start}\n[{}, {}]\n{end}", call(1), call(2));
@@ -495,15 +495,15 @@ fn what_reaches_a_bound_is_cut_and_refused() {
     .unwrap();
     let bounds = Bounds { answer: 30, string: 20, items: 3, thoughts: 10 };
     let scope = Scope { bounds: Some(bounds), thoughts: None, ..all(&tools) };
-    let react = grammar::react(&scope, false, None).lark;
+    let react = react::grammar::react(&scope, false, None).lark;
     let reply = |args: &str| format!(r#"{{"thought": "x", "action": "send", "args": {{"text": "{args}"#);
     assert!(admits(&react, &reply(&format!("{}\"}}}}", "x".repeat(19)))));
     assert!(admits(&react, &reply(&"x".repeat(20))), "{react}");
     assert!(!admits(&react, &reply(&"x".repeat(21))) && !admits(&react, &reply(&format!("{}\"}}}}", "x".repeat(20)))));
     assert!(admits(&react, &reply("x\", \"list\": [1, 2]}}")) && admits(&react, &reply("x\", \"list\": [1, 2, 3")));
     assert!(!admits(&react, &reply("x\", \"list\": [1, 2, 3]}}")));
-    let chatty = grammar::chatty(&scope, &tags(), None).lark;
-    let ticket = grammar::ticket(&scope, false, None).lark;
+    let chatty = chatty::grammar::chatty(&scope, &tags(), None).lark;
+    let ticket = ticket::grammar::ticket(&scope, false, None).lark;
     let mut random = Random::new(crate::walk::seed());
     for (protocol, lark) in
         [(&React::default() as &dyn Protocol, react), (&Chatty::default(), chatty), (&Ticket::default(), ticket)]
@@ -527,12 +527,12 @@ fn a_tool_whose_schema_admits_nothing_stays_and_is_named() {
     ])
     .unwrap();
     for grammar in [
-        grammar::react(&all(&tools), false, None),
-        grammar::chatty(&all(&tools), &tags(), None),
-        grammar::ticket(&all(&tools), false, None),
+        react::grammar::react(&all(&tools), false, None),
+        chatty::grammar::chatty(&all(&tools), &tags(), None),
+        ticket::grammar::ticket(&all(&tools), false, None),
     ] {
         assert_eq!(grammar.unruled, ["never", "endless"]);
     }
-    let react = grammar::react(&all(&tools), false, None).lark;
+    let react = react::grammar::react(&all(&tools), false, None).lark;
     assert!(admits(&react, r#"{"thought": "x", "action": "never", "args": {"x": [1]}}"#));
 }

@@ -1,8 +1,8 @@
 //! Whatever the schema of a tool: arguments that the grammar admits are arguments that the check admits.
 
 use crate::walk::{Random, is_refused, matcher, tool, walk_to};
-use callslip::protocol::grammar::{self, Bounds, Scope};
-use callslip::protocol::{Chatty, Code, Protocol, React};
+use callslip::protocol::grammar::{Bounds, Scope};
+use callslip::protocol::{Chatty, Code, Protocol, React, chatty, react};
 use callslip::tool::ToolSet;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
@@ -233,8 +233,8 @@ fn check(schema: &Json, seed: u64, bounds: Option<Bounds>) {
     let react = React::default();
     let chatty = Chatty::default();
     for (protocol, grammar) in [
-        (&react as &dyn Protocol, grammar::react(&scope, false, None)),
-        (&chatty as &dyn Protocol, grammar::chatty(&scope, &chatty.tags, None)),
+        (&react as &dyn Protocol, react::grammar::react(&scope, false, None)),
+        (&chatty as &dyn Protocol, chatty::grammar::chatty(&scope, &chatty.tags, None)),
     ] {
         assert!(grammar.unruled.is_empty(), "{schema}");
         let matcher = matcher(&grammar.lark);

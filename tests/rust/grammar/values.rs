@@ -3,8 +3,8 @@
 
 use crate::cases;
 use crate::walk::{Random, follows, matcher, read, tool};
-use callslip::protocol::grammar::{self, Scope};
-use callslip::protocol::{Chatty, Move, Protocol, React, Ticket};
+use callslip::protocol::grammar::Scope;
+use callslip::protocol::{Chatty, Move, Protocol, React, Ticket, chatty, react, ticket};
 use callslip::tool::ToolSet;
 use serde_json::{Map, Value as Json, json};
 
@@ -297,10 +297,10 @@ fn check(seed: u64) -> usize {
     let scope = scope(&tools, Some(40));
     let tags = Chatty::default().tags;
     let grammars = [
-        grammar::react(&scope, false, None).lark,
-        grammar::react(&scope, true, None).lark,
-        grammar::chatty(&scope, &tags, None).lark,
-        grammar::ticket(&scope, false, None).lark,
+        react::grammar::react(&scope, false, None).lark,
+        react::grammar::react(&scope, true, None).lark,
+        chatty::grammar::chatty(&scope, &tags, None).lark,
+        ticket::grammar::ticket(&scope, false, None).lark,
     ];
     let matchers = grammars.each_ref().map(|lark| matcher(lark));
     let mut count = 0;
@@ -384,10 +384,10 @@ fn whatever_is_admitted_comes_back_equal() {
     .unwrap();
     let scope = scope(&tools, None);
     let tags = Chatty::default().tags;
-    let react = matcher(&grammar::react(&scope, false, None).lark);
-    let strict = matcher(&grammar::react(&scope, true, None).lark);
-    let chatty = matcher(&grammar::chatty(&scope, &tags, None).lark);
-    let ticket = matcher(&grammar::ticket(&scope, false, None).lark);
+    let react = matcher(&react::grammar::react(&scope, false, None).lark);
+    let strict = matcher(&react::grammar::react(&scope, true, None).lark);
+    let chatty = matcher(&chatty::grammar::chatty(&scope, &tags, None).lark);
+    let ticket = matcher(&ticket::grammar::ticket(&scope, false, None).lark);
     for value in awkward() {
         let name = if value.is_string() { "text" } else { "any" };
         let arguments = spaced(&json!({"x": value}));

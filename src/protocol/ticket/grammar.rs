@@ -1,11 +1,11 @@
 //! Ticket: thoughts, then one JSON object whose `type` is the move.
 
-use super::chars::CharSet;
-use super::free_text::text_before;
-use super::json_string::{Level, string, words};
-use super::rules::{Node, Rules};
-use super::schema::Converter;
-use super::{Grammar, Scope, callable};
+use crate::protocol::grammar::chars::CharSet;
+use crate::protocol::grammar::free_text::text_before;
+use crate::protocol::grammar::json_string::{Level, string, words};
+use crate::protocol::grammar::rules::{Node, Rules};
+use crate::protocol::grammar::schema::Converter;
+use crate::protocol::grammar::{Grammar, Scope, answer, callable};
 use crate::tool::{AnswerType, ToolView};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ pub fn ticket(scope: &Scope<'_>, names: bool, returns: Option<&AnswerType>) -> G
     moves.extend(about(LOAD, scope.completed.iter()));
     if scope.finish || moves.is_empty() {
         let value = if let Some(returns) = returns {
-            super::answer(&mut rules, scope, returns, "value", &mut unruled)
+            answer(&mut rules, scope, returns, "value", &mut unruled)
         } else {
             let text = string(&mut rules, 0, scope.bounds);
             Converter::new(&mut rules, Level::Plain, scope.bounds, &Json::Bool(true)).any_or(text)

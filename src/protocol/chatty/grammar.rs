@@ -2,14 +2,14 @@
 //!
 //! A reply that turns into a call without tags is led into a block: the reader would refuse the call where it stands.
 
-use super::bounds::{self, Bounds};
-use super::chars::CharSet;
-use super::free_text;
-use super::json_string::Level;
-use super::rules::{Node, Rules};
-use super::{Callable, Grammar, Scope, callable};
-use crate::protocol::chatty::read::ToolTags;
-use crate::protocol::chatty::typed;
+use super::read::ToolTags;
+use super::typed;
+use crate::protocol::grammar::bounds::{self, Bounds};
+use crate::protocol::grammar::chars::CharSet;
+use crate::protocol::grammar::free_text;
+use crate::protocol::grammar::json_string::Level;
+use crate::protocol::grammar::rules::{Node, Rules};
+use crate::protocol::grammar::{Callable, Grammar, Scope, answer, callable};
 use crate::tool::{AnswerType, ToolKind};
 use serde_json::Value as Json;
 
@@ -41,7 +41,7 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) 
     if scope.finish || (first.is_empty() && wait.is_none()) {
         forms.push(match (returns, scope.bounds) {
             (Some(returns), _) => {
-                let answer = super::answer(&mut rules, scope, returns, typed::ANSWER, &mut unruled);
+                let answer = answer(&mut rules, scope, returns, typed::ANSWER, &mut unruled);
                 Node::sequence([Node::literal(typed::START), answer, Node::literal(typed::END)])
             }
             (None, None) => free_text::answer(&mut rules, &tags.start, &tags.end),

@@ -1,9 +1,9 @@
 //! React: one JSON object. Its `args` are an object, in which quotes and line ends need one escape; where the reader is
 //! strict, they are JSON inside a string, as the protocol has them.
 
-use super::json_string::{Level, string, words};
-use super::rules::{Node, Rules};
-use super::{Grammar, Scope, callable};
+use crate::protocol::grammar::json_string::{Level, string, words};
+use crate::protocol::grammar::rules::{Node, Rules};
+use crate::protocol::grammar::{Grammar, Scope, answer, callable};
 use crate::tool::AnswerType;
 use serde_json::{Value as Json, json};
 
@@ -48,7 +48,7 @@ pub fn react(scope: &Scope<'_>, strict: bool, returns: Option<&AnswerType>) -> G
     if finish {
         let answer = match returns {
             None => string(&mut rules, 1, scope.bounds),
-            Some(returns) => super::answer(&mut rules, scope, returns, ANSWER, &mut unruled),
+            Some(returns) => answer(&mut rules, scope, returns, ANSWER, &mut unruled),
         };
         let success = Node::Choice(["true", "false"].map(Node::literal).to_vec());
         let parts = [Node::literal(FINISH), answer, Node::literal(SUCCESSFUL), success, Node::literal(END)];
