@@ -218,7 +218,7 @@ def test_only_records_have_many_fields():
 # One function writes markup around texts, and escapes them; and a sandbox as HTML of a notebook.
 WRITES_MARKUP = ("callslip.look._markup", "callslip.sandbox._display")
 # The tags of protocols.
-WRITES_TAGS = ("callslip.testing._say",)
+WRITES_TAGS = ("callslip._protocols.chatty", "callslip._protocols.ticket")
 
 
 def test_markup_is_put_together_in_few_places():
