@@ -60,7 +60,7 @@ impl Protocol for React {
     }
 
     fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol> {
-        Arc::new(Self { options, ..self.clone() })
+        Arc::new(Self { options })
     }
 
     fn answer_name(&self) -> &'static str {

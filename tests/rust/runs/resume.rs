@@ -1,8 +1,9 @@
 //! A run is its log: folding, cutting, resuming and replaying logs of runs that were driven at random.
 
 use crate::random_run::{Kind, RandomRun, setup};
+use callslip::protocol::FinishReason;
 use callslip::run::event::VERSION;
-use callslip::run::{Event, Note, Record, RunMachine, RunState, StopReason, compact, replay};
+use callslip::run::{Command, Event, Note, Record, RunMachine, RunState, StopReason, compact, replay};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,4 +321,25 @@ fn without_arguments(mut record: serde_json::Value) -> (serde_json::Value, usize
     let tickets = record.pointer_mut("/event/compacted/state/tickets/tickets").unwrap().as_array_mut().unwrap();
     let removed = tickets.iter_mut().filter_map(|ticket| ticket.as_object_mut().unwrap().remove("arguments")).count();
     (record, removed)
+}
+
+/// A protocol that only the tests have: the list has it, and nothing else knows it.
+#[test]
+fn a_run_of_the_fourth_protocol_is_read_again_from_its_log() {
+    let kind = Kind { protocol: 3, options: 0, steps: 9, seconds: false, shared: false };
+    let mut machine = RunMachine::new("r".into(), "agent".into(), None, setup(kind));
+    machine.start("work", 1.0);
+    machine.commands(1.0);
+    machine.reply(r#"{"tool": "look", "args": {"a": 1}}"#, FinishReason::Stop, None, 2.0);
+    assert!(matches!(&machine.commands(2.0)[..], [Command::CallTool { tool, .. }] if &**tool == "look"));
+    let seven = serde_json::value::RawValue::from_string("7".to_owned()).unwrap();
+    machine.complete_call(TicketId(1), Outcome::Ok(seven.into()), 3.0);
+    machine.commands(3.0);
+    machine.reply(r#"{"answer": "x"}"#, FinishReason::Stop, None, 4.0);
+    assert_eq!(machine.commands(4.0), [Command::Finish]);
+
+    let log: Vec<_> = machine.take_records().iter().map(|record| reread(record)).collect();
+    let start = serde_json::to_string(&log[0]).unwrap();
+    assert!(start.contains(r#""protocol":{"one_line":{"read":{"#), "{start}");
+    assert_eq!(text(replay(&log).unwrap().state()), text(machine.state()));
 }
