@@ -11,9 +11,9 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from callslip._base.options import check_flag, check_one_of, check_type, check_whole
 from callslip._core import Grammar, Move, Reader, Reply, ToolSet
 from callslip._core import Protocol as NativeProtocol
-from callslip._base.options import check_flag, check_one_of, check_type, check_whole
 from callslip._protocols import ProtocolName
 from callslip._protocols.example import Example, check_examples, teaches_wrong
 from callslip._protocols.tags import tag_pair

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
 from callslip._base.options import check_flag, check_known, check_one_of, check_text
+from callslip._protocols import DEFAULT_PROTOCOL
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.joined import join, join_sync
 from callslip._runtime.keyed import begin_on_loop, begin_sync
@@ -42,18 +43,6 @@ from callslip.agent._roles import (
 )
 from callslip.agent._runs import AgentRuns
 from callslip.agent._tool import AgentTool
-from callslip.agent._answers import AnswerCheck, Answers
-from callslip.agent._instructions import Instructions
-from callslip._base.options import check_flag, check_known, check_one_of, check_text
-from callslip._protocols import DEFAULT_PROTOCOL
-from callslip._runtime.drive import drive_async, drive_sync
-from callslip._runtime.joined import join, join_sync
-from callslip._runtime.keyed import begin_on_loop, begin_sync
-from callslip._runtime.known import Known
-from callslip._runtime.questions import Askers
-from callslip._runtime.sessions import continued_session, new_session
-from callslip._runtime.setup import RunSetup
-from callslip._threads.current_loop import check_loop
 from callslip.errors import UsageError
 from callslip.limits import Limits, check_limits
 from callslip.parts import Content

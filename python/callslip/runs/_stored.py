@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callslip import _core
-from callslip._protocols import ProtocolName
 from callslip._base.usage import Usage
+from callslip._protocols import ProtocolName
 from callslip.limits import limit_message
 from callslip.runs._result import RunStatus, StopReason
 from callslip.runs._view_imports import import_views

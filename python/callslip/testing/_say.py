@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from callslip._base.options import check_text, shown
 from callslip._core import ToolSet
-from callslip._base.options import check_text, shown
 from callslip._protocols import PROTOCOL_NAMES
 from callslip.errors import UsageError
 from callslip.protocols import Protocol, ProtocolName, find_protocol

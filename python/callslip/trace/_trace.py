@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from callslip._protocols import ProtocolName
 from callslip._base.usage import Usage
+from callslip._protocols import ProtocolName
 from callslip.parts import File
 from callslip.trace._tickets import TicketSpan
 from callslip.trace._turns import Turn
