@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// The built-in prompt.
 pub const TEMPLATE: &str = include_str!("prompts/chatty.txt");
-/// What stands in it where agents can be started.
+/// Its section about agents, if agents can be started.
 const AGENTS: &str = include_str!("prompts/chatty_agents.txt");
-/// What stands in it where scripts can be run.
+/// Its section about scripts, if scripts can be run.
 const SCRIPTS: &str = include_str!("prompts/chatty_scripts.txt");
 
 /// The passages of the built-in prompt that say that an answer is plain text, and before which its type is described.
@@ -40,7 +40,7 @@ const REMINDER: &str = "Call a tool first if one of them can give the answer.";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
-    /// As a JSON array of objects, as the first logs have it: their runs go on as they began.
+    /// As a JSON array of objects: runs of the first logs continue as they began.
     #[default]
     Json,
     /// A line for each call, which can't be taken for a call.
@@ -304,7 +304,7 @@ impl Chatty {
         ]
     }
 
-    /// The prompt with what it says of the type of the answer.
+    /// The prompt with the description of the answer type.
     fn with_answer(&self, prompt: String) -> String {
         let Some(returns) = self.options.typed() else { return prompt };
         let passage = format!(
@@ -322,7 +322,7 @@ impl Chatty {
         answer::replaced(prompt, &passages)
     }
 
-    /// What calls in published forms are read as.
+    /// How calls in published forms are read.
     fn host(&self) -> published::Host {
         published::Host {
             wanted: format!("a tool block in {}", self.tags.start).into(),
@@ -341,7 +341,7 @@ impl Chatty {
         if self.options.template.is_none() { Layout::Lines } else { Layout::Json }
     }
 
-    /// What a call that starts an agent gives at once: what to wait for.
+    /// The immediate result of a call that starts an agent: the id to wait for.
     fn spawned(&self, id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
         let ticket = outcomes.tickets.get(id)?;
         let call_id = quote(ticket.call_id.as_deref().unwrap_or_default());
@@ -428,7 +428,8 @@ fn row(ticket: &Ticket, outcome: &Outcome, times: u32, outcomes: Outcomes<'_>) -
     row
 }
 
-/// An answer with these results. Where the result alone was the answer, a small model gave one to tasks that need a call.
+/// An answer with these results, as a sentence: after examples with the bare result, a small model answered tasks that
+/// need a call.
 fn sentence(results: &[&str]) -> String {
     match results {
         [result] => format!("The result is {result}."),

@@ -1,4 +1,4 @@
-//! The content of the next message to the model, and the parts that all three protocols share.
+//! The content of the next message to the model, and the parts that all protocols share.
 
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
 use crate::tool::describe::truncate;

@@ -1,4 +1,4 @@
-//! Values to moves, and outcomes to words: one file a protocol, over the shared vocabulary defined here.
+//! Values to moves, and outcomes to messages: one file per protocol, and the vocabulary that they share.
 
 mod answer;
 mod arguments;
@@ -73,12 +73,12 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The same protocol with other options of those that all protocols have.
     fn with_options(&self, options: ProtocolOptions) -> Arc<dyn Protocol>;
 
-    /// The type of the answer; `None` for any that the protocol has.
+    /// The type of the answer; `None` for any answer.
     fn returns(&self) -> Option<&AnswerType> {
         self.options().returns.as_ref()
     }
 
-    /// The same protocol for runs with an answer of this type, or of none.
+    /// The same protocol for runs whose answer has this type; `None` for any answer.
     fn returning(&self, returns: Option<AnswerType>) -> Arc<dyn Protocol> {
         self.with_options(ProtocolOptions { returns, ..self.options().clone() })
     }
@@ -101,12 +101,12 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The user's template lacks a placeholder or has an unknown one.
     fn system_prompt(&self, tools: &ToolSet, delegates: bool, instructions: &str) -> Result<String, TemplateError>;
 
-    /// What each task ends with, beside the built-in prompt and its example.
+    /// A text at the end of each task, only with the built-in prompt and its example.
     fn reminder(&self, _tools: &ToolSet) -> Option<&'static str> {
         None
     }
 
-    /// What an example writes to call a tool: its name, or its route as the prompt shows it (ticket).
+    /// The name of a tool in the calls of examples, or its route as the prompt shows it (ticket).
     fn example_label(&self, tools: &ToolSet, tool: &ToolSpec) -> String {
         tools.label(tool, self.routes())
     }
@@ -114,7 +114,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// A run of one call, from its task to its answer.
     fn example(&self, call: &ExampleCall<'_>) -> Vec<Step>;
 
-    /// A run of one reply with two calls. `None` where a reply has one.
+    /// A run of one reply with two calls; `None` if a reply can have only one.
     fn pair_example(&self, _calls: &[ExampleCall<'_>; 2]) -> Option<Vec<Step>> {
         None
     }
@@ -135,7 +135,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The next message to the model.
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String;
 
-    /// What feedback begins with, in the voice of the protocol.
+    /// The beginning of feedback.
     fn feedback_opening(&self) -> &'static str {
         ""
     }
@@ -143,7 +143,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The smallest correct form of an answer, for feedback and for the last turn.
     fn answer_form(&self) -> Cow<'static, str>;
 
-    /// How to answer, for a model that called a tool that does not exist: it may have meant to.
+    /// How to answer: a model that called an unknown tool may have meant to.
     fn answer_hint(&self) -> Option<&'static str> {
         None
     }
@@ -151,11 +151,10 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The smallest correct form of a call.
     fn call_form(&self) -> String;
 
-    /// The move that a refused reply was to be, or the form of it; `None` if that is not certain.
+    /// The move that the model meant by a refused reply, or the form of it; `None` if that is not certain.
     fn correction(&self, violation: &Violation, raw: &str) -> Option<Correction>;
 
-    /// The tools by which a run gives tasks to other runs, where the protocol has no move for it. `roles` are the names of
-    /// those that the program has prepared.
+    /// The tools for delegation, in protocols without a move for it. `roles` are the names of the prepared roles.
     fn delegation(&self, _roles: &[String]) -> Vec<ToolSpec> {
         Vec::new()
     }
@@ -170,7 +169,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// The word that ends a run where a call has the name of its tool, which no tool can have then (react).
+    /// The word that ends a run in the place of a tool name, so no tool can have it (react).
     fn reserved_tool_name(&self) -> Option<&'static str> {
         None
     }
@@ -210,18 +209,17 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether a result of so many bytes that is there at once is shown without a `LOAD_TICKET` (ticket).
+    /// Whether a result of this size that is available at once is shown without a `LOAD_TICKET` (ticket).
     fn inlines(&self, _bytes: usize) -> bool {
         false
     }
 
-    /// Whether a message says which move shows a result that it has not seen, and is kept from making its call again
-    /// (ticket).
+    /// Whether messages name the move that shows an unseen result, and equal calls are not made again (ticket).
     fn guides_to_results(&self) -> bool {
         false
     }
 
-    /// Where examples of replies with a move stand in a prompt.
+    /// The places of examples of replies with a move in a prompt.
     fn examples(&self, prompt: &str) -> Vec<Span>;
 
     /// Its options, as a log has them.
@@ -230,11 +228,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// One of them can't be written as JSON.
     fn stored(&self) -> serde_json::Result<serde_json::Value>;
 
-    /// What may be said in `scope`, as grammars that constrain a model's decoding.
+    /// The replies that are valid in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;
 }
 
-/// The protocol that stands for the one of a run that has not begun.
+/// A placeholder for the protocol of a run that has not begun.
 pub fn placeholder() -> Arc<dyn Protocol> {
     Arc::new(React::default())
 }

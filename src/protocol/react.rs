@@ -26,7 +26,7 @@ const FINISH: &str = "FINISH";
 const ANSWER: &str = "final_answer";
 const PLAIN_ANSWER: &str = r#""final_answer": "the answer""#;
 const PLAIN_SUCCESS: &str = "Set `task_successful` to false and explain in `final_answer` if the task cannot be done.";
-/// The second of them where the answer has a type.
+/// The second passage for a typed answer.
 const SUCCESS: &str = "Set `task_successful` to false if the task cannot be done.";
 
 /// The react protocol with its options.
@@ -174,12 +174,12 @@ impl Protocol for React {
 }
 
 impl React {
-    /// Repairs are refused: then `args` is text, which an object is only read as.
+    /// Whether repairs are refused, so `args` is text that contains an object.
     fn is_strict(&self) -> bool {
         self.options.read.repairs == RepairPolicy::Strict
     }
 
-    /// The prompt with what it says of the type of the answer.
+    /// The prompt with the description of the answer type.
     fn with_answer(&self, prompt: String) -> String {
         let Some(returns) = self.options.typed() else { return prompt };
         let (described, example) = (answer::described(returns, "`final_answer`"), answer::example(returns, ANSWER));
@@ -200,7 +200,7 @@ impl React {
         move |options| read::decoder(options, &reasoning, returns.as_ref())
     }
 
-    /// What calls in published forms are read as.
+    /// How calls in published forms are read.
     fn host(&self) -> published::Host {
         published::Host {
             wanted: "one JSON object with 'action'".into(),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The built-in prompt.
 pub const TEMPLATE: &str = include_str!("prompts/ticket.txt");
-/// The line of it that says how a task is delegated.
+/// Its line about delegation.
 const DELEGATE: &str = r#"
 {"type": "DELEGATE", "task": "..."} opens a ticket and gives a part of the task, told in full, to another agent"#;
 
@@ -28,15 +28,14 @@ const DELEGATE: &str = r#"
 const ANSWER: &str = "value";
 const PLAIN_RETURN: &str = r#"{"type": "RETURN", "value": "..."} ends the task with a value, which may be any JSON"#;
 
-/// Bytes of JSON up to which a result stands in the message that says it is there: some 500 tokens, which is less than
-/// another turn takes.
+/// Bytes of JSON up to which the message about a result contains it: some 500 tokens, which cost less than another turn.
 const INLINE_BYTES: usize = 2_000;
 
 /// How much a message says about the tickets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lists {
-    /// All tickets in each message, as the first logs have it: their runs go on as they began.
+    /// All tickets in each message: runs of the first logs continue as they began.
     #[default]
     Whole,
     /// The tickets that changed, and those in progress; the others by their ids. A call whose result was never loaded is
@@ -56,7 +55,7 @@ impl Lists {
 pub struct Ticket {
     /// Whether an `AWAIT` also loads the ticket's result.
     pub await_loads: bool,
-    /// Whether a short result of a call that ends within the grace stands in the next message.
+    /// Whether the next message contains the short result of a call that ends within the grace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inline_results: bool,
     /// How much a message says about the tickets.
@@ -266,7 +265,7 @@ impl Protocol for Ticket {
 }
 
 impl Ticket {
-    /// Whether the prompt shows tools by their names alone: no method and no path that a model may get wrong.
+    /// Whether the prompt shows only the names of tools, without methods and paths that a model may get wrong.
     fn names(&self, tools: &ToolSet) -> bool {
         self.options.template.is_none() && !tools.has_documents()
     }
@@ -283,7 +282,7 @@ impl Ticket {
         move |options| read::decoder(options, &reasoning, returns.as_ref())
     }
 
-    /// The prompt with what it says of the type of the answer.
+    /// The prompt with the description of the answer type.
     fn with_answer(&self, prompt: String) -> String {
         let Some(returns) = &self.options.returns else { return prompt };
         let (described, example) =
@@ -296,7 +295,7 @@ impl Ticket {
     }
 }
 
-/// What calls in published forms are read as.
+/// How calls in published forms are read.
 fn host(takes_text: bool) -> published::Host {
     published::Host {
         wanted: "an <output> section with one JSON object".into(),

@@ -1,4 +1,4 @@
-//! Protocols, and the reading of replies on its own.
+//! Protocols, and the reading of single replies.
 
 use super::error::{self, CoreResult};
 use super::part::PyPart;
@@ -15,7 +15,7 @@ use crate::tool::{AnswerType, Budget};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Input from here on is read without holding the interpreter: detaching costs more for less.
+/// Input from this size on is read without holding the interpreter; for less, detaching costs more.
 pub(super) const DETACH_BYTES: usize = 16 << 10;
 
 /// One protocol with its options.
@@ -66,7 +66,7 @@ fn kind(name: &str) -> CoreResult<&'static ProtocolKind> {
 /// The argument `examples` of a protocol.
 #[derive(FromPyObject)]
 pub(super) enum ExamplesArgument {
-    /// One made from the tools of the run, or none.
+    /// Whether an example is made from the tools of the run.
     OwnTools(bool),
     /// Role and content of each message.
     Messages(Vec<(String, String)>),
@@ -104,7 +104,7 @@ pub(super) fn message(role: &str, content: String) -> CoreResult<Message> {
     }
 }
 
-/// How a client says that a reply ended: `stop` or `length`.
+/// The finish reason of a client: `stop`, `length` or `unknown`.
 pub(super) fn finish_reason(text: Option<&str>) -> CoreResult<FinishReason> {
     match text {
         None | Some("stop") => Ok(FinishReason::Stop),
@@ -217,7 +217,7 @@ impl PyProtocol {
         Ok(written?)
     }
 
-    /// The tools as runs are offered them: with those that look up the others, where its prompt has no room for all.
+    /// The tools that runs are offered: with look-up tools, if the prompt has no room for all.
     fn offered(&self, py: Python<'_>, tools: &PyToolSet) -> CoreResult<PyToolSet> {
         let (layout, budget) = self.protocol.interface(&tools.tools);
         let more = py.detach(|| tools.tools.with_look_up(layout, budget));
@@ -284,7 +284,7 @@ impl PyProtocol {
         lint::examples(&*self.protocol, prompt).into_iter().map(read).collect()
     }
 
-    /// What may be said now, as grammars.
+    /// The replies that are valid now, as grammars.
     #[pyo3(signature = (tools, *, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn grammar(
@@ -362,13 +362,13 @@ impl PyGrammar {
         &self.grammar.lark
     }
 
-    /// JSON Schema as JSON text, where the reply is one JSON value (react).
+    /// JSON Schema as JSON text, if the reply is one JSON value (react).
     #[getter]
     fn json_schema(&self) -> Option<&str> {
         self.grammar.json_schema.as_deref()
     }
 
-    /// Tools whose schema could not be turned into rules.
+    /// The names of tools whose schema could not be turned into rules.
     #[getter]
     fn unruled(&self) -> Vec<String> {
         self.grammar.unruled.clone()

@@ -28,8 +28,8 @@ fn to_json(said: &impl serde::Serialize) -> CoreResult<String> {
 
 #[pymethods]
 impl PyToolSet {
-    /// From one JSON text a tool: `name`, `description`, `parameters`, and optionally `effect`, `readonly`, `repeatable`;
-    /// and from documents, each of whose operations is a tool.
+    /// Takes one JSON text for each tool (`name`, `description`, `parameters`, and optionally `effect`, `readonly`,
+    /// `repeatable`), and documents, in which each operation is a tool.
     #[new]
     #[pyo3(signature = (specs, documents = Vec::new()))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
@@ -58,12 +58,12 @@ impl PyToolSet {
         Ok(Self { tools: Arc::new(tools?) })
     }
 
-    /// The tools that a query means, as JSON text; `routes` is whether they are called by routes.
+    /// The tools that match a query, as JSON text; `routes` is whether they are called by routes.
     fn search(&self, py: Python<'_>, query: &str, routes: bool) -> CoreResult<String> {
         to_json(&py.detach(|| self.tools.search(query, routes)))
     }
 
-    /// What is said of one tool, as JSON text. Raises `ValueError` where there is none of this name.
+    /// The description of one tool, as JSON text. Raises `ValueError` if no tool has this name.
     fn describe(&self, py: Python<'_>, name: &str, routes: bool) -> CoreResult<String> {
         let described = py.detach(|| self.tools.describe(name, routes));
         let described = described.map_err(|violation| match &violation.hint {
@@ -78,7 +78,7 @@ impl PyToolSet {
         self.tools.names().map(str::to_owned).collect()
     }
 
-    /// The tool's name that a route means; raises `ValueError` where it means none.
+    /// The name of the tool with this route. Raises `ValueError` if there is none.
     fn resolve_route(&self, route: &str) -> CoreResult<String> {
         let resolved = self.tools.resolve_route(route).map_err(|violation| value(violation.message))?;
         Ok(resolved.tool.name.clone())
