@@ -63,7 +63,7 @@ pub struct Chatty {
     #[serde(default, skip_serializing_if = "Results::is_json")]
     pub results: Results,
     /// The options that all protocols have.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub options: ProtocolOptions,
 }
 
@@ -260,7 +260,7 @@ impl Protocol for Chatty {
         lint::sections(prompt, &Tag::new(&*self.tags.start), &Tag::new(&*self.tags.end))
     }
 
-    fn stored(&self) -> serde_json::Result<Json> {
+    fn own_options(&self) -> serde_json::Result<Json> {
         serde_json::to_value(self)
     }
 

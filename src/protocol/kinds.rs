@@ -1,8 +1,8 @@
 //! Protocols by name: how each is made from options, and read from a log.
 
 use super::{PROTOCOLS, Protocol, ProtocolOptions};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value as Json;
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,7 @@ pub struct ProtocolKind {
     /// The built-in prompt.
     pub template: &'static str,
     make: fn(Json, ProtocolOptions) -> serde_json::Result<Arc<dyn Protocol>>,
-    read: fn(Json) -> serde_json::Result<Arc<dyn Protocol>>,
+    read: fn(&Json) -> serde_json::Result<Arc<dyn Protocol>>,
 }
 
 /// What a test has registered.
@@ -77,7 +77,7 @@ impl ProtocolKind {
     ///
     /// # Errors
     /// They are not options of this protocol.
-    pub fn read(&self, stored: Json) -> serde_json::Result<Arc<dyn Protocol>> {
+    pub fn read(&self, stored: &Json) -> serde_json::Result<Arc<dyn Protocol>> {
         (self.read)(stored)
     }
 }
@@ -86,7 +86,6 @@ fn make<P: NamedProtocol>(own: Json, options: ProtocolOptions) -> serde_json::Re
     Ok(P::with_own_options(own)?.with_options(options))
 }
 
-fn read<P: NamedProtocol>(stored: Json) -> serde_json::Result<Arc<dyn Protocol>> {
-    let protocol: P = serde_json::from_value(stored)?;
-    Ok(Arc::new(protocol))
+fn read<P: NamedProtocol>(stored: &Json) -> serde_json::Result<Arc<dyn Protocol>> {
+    Ok(P::deserialize(stored)?.with_options(ProtocolOptions::deserialize(stored)?))
 }

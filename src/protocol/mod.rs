@@ -222,11 +222,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The places of examples of replies with a move in a prompt.
     fn examples(&self, prompt: &str) -> Vec<Span>;
 
-    /// Its options, as a log has them.
+    /// Its own options as a JSON object, as a log has them in front of those that all protocols have.
     ///
     /// # Errors
     /// One of them can't be written as JSON.
-    fn stored(&self) -> serde_json::Result<serde_json::Value>;
+    fn own_options(&self) -> serde_json::Result<serde_json::Value>;
 
     /// The replies that are valid in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;

@@ -33,7 +33,7 @@ const SUCCESS: &str = "Set `task_successful` to false if the task cannot be done
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct React {
     /// The options that all protocols have.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub options: ProtocolOptions,
 }
 
@@ -164,7 +164,7 @@ impl Protocol for React {
         lint::objects(prompt, read::MOVE_KEYS)
     }
 
-    fn stored(&self) -> serde_json::Result<Json> {
+    fn own_options(&self) -> serde_json::Result<Json> {
         serde_json::to_value(self)
     }
 

@@ -62,7 +62,7 @@ pub struct Ticket {
     #[serde(default, skip_serializing_if = "Lists::is_whole")]
     pub lists: Lists,
     /// The options that all protocols have.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub options: ProtocolOptions,
 }
 
@@ -255,7 +255,7 @@ impl Protocol for Ticket {
             .collect()
     }
 
-    fn stored(&self) -> serde_json::Result<Json> {
+    fn own_options(&self) -> serde_json::Result<Json> {
         serde_json::to_value(self)
     }
 

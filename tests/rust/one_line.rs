@@ -30,7 +30,7 @@ pub(crate) fn register() {
 /// The protocol with its options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct OneLine {
-    #[serde(flatten)]
+    #[serde(skip)]
     options: ProtocolOptions,
 }
 
@@ -122,7 +122,7 @@ impl Protocol for OneLine {
         lines.filter_map(place).collect()
     }
 
-    fn stored(&self) -> serde_json::Result<Json> {
+    fn own_options(&self) -> serde_json::Result<Json> {
         serde_json::to_value(self)
     }
 

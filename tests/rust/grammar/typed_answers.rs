@@ -358,14 +358,13 @@ fn prompts_say_the_type_and_are_as_they_were_without_one() {
         let last = example.last().unwrap();
         assert!(read(&*protocol, &last.content, FinishReason::Stop).outcome.is_ok(), "{}", last.content);
         let plain = protocol.returning(None);
-        assert_eq!(
-            plain.stored().unwrap(),
-            match protocol.name() {
-                "react" => React::default().stored().unwrap(),
-                "ticket" => Ticket::default().stored().unwrap(),
-                _ => Chatty::default().stored().unwrap(),
-            }
-        );
+        let default: Arc<dyn Protocol> = match protocol.name() {
+            "react" => Arc::new(React::default()),
+            "ticket" => Arc::new(Ticket::default()),
+            _ => Arc::new(Chatty::default()),
+        };
+        assert_eq!(plain.options(), default.options());
+        assert_eq!(plain.own_options().unwrap(), default.own_options().unwrap());
     }
 }
 
