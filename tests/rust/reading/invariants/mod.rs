@@ -4,6 +4,7 @@
 mod envelope;
 pub(crate) mod growth;
 pub(crate) mod json;
+mod outside;
 pub(crate) mod reply;
 
 use callslip::protocol::chatty::read::ToolTags;
@@ -20,6 +21,10 @@ pub(crate) fn check(target: &str, data: &[u8]) {
         "json" => json::check(input),
         "envelope" => envelope::check(input),
         "growth" => growth::check(input),
+        "openapi" => outside::openapi(input),
+        "schema" => outside::schema(input),
+        "log" => outside::log(input),
+        "declaration" => outside::declaration(input),
         protocol => reply::check(protocol, input),
     }
 }
