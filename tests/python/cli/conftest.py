@@ -7,6 +7,7 @@ import pytest
 
 from callslip.cli import main
 from model_services import services
+from optional import optional_module
 
 TOOLS = '''
 import asyncio, os, signal
@@ -35,6 +36,8 @@ agent = Agent(ScriptedModel(script), tools=[weather]).as_tool()
 @pytest.fixture
 def server(monkeypatch, tmp_path):
     """A model that replies as the test says, and the folder of its tools."""
+    for client in ("openai", "anthropic"):
+        optional_module(client)
     (tmp_path / "cli_tools.py").write_text(TOOLS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
