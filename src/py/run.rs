@@ -402,7 +402,7 @@ impl PyRun {
     ) -> CoreResult<Vec<PyCommand>> {
         let usage = usage.copied().map(Usage::from).map(Box::new);
         input(slf, now, |machine| {
-            let (turn, dropped) = (machine.state().turn, machine.has_streamed());
+            let (turn, dropped) = (machine.state().position.turn, machine.has_streamed());
             machine.attempt_failed(FailedAttempt { turn, model, error, wait, dropped, usage }, now);
         })
     }
@@ -422,7 +422,7 @@ impl PyRun {
         let usage = usage.copied().map(Usage::from).map(Box::new);
         let summary = summary.map(Arc::from);
         input(slf, now, |machine| {
-            let turn = machine.state().turn;
+            let turn = machine.state().position.turn;
             machine.shorten_history(Shortened { turn, exchanges, results, summary, error, usage }, now);
         })
     }

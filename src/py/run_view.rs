@@ -30,7 +30,7 @@ impl PyRunView {
     /// What it has spent, and whether it has read untrusted results.
     pub(super) fn spent(&self) -> CoreResult<(Spent, bool)> {
         let run = self.lock()?;
-        Ok((run.machine().state().spent(), run.machine().state().untrusted))
+        Ok((run.machine().state().spent(), run.machine().state().conversation.untrusted))
     }
 
     pub(super) fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {
@@ -166,14 +166,14 @@ impl PyRunView {
     /// Whether a ticket has ended without a result: its run was cancelled, or did not wait for it.
     fn has_given_up(&self, ticket: u32) -> CoreResult<bool> {
         let run = self.lock()?;
-        let ticket = run.machine().state().tickets.get(TicketId(ticket));
+        let ticket = run.machine().state().calls.tickets.get(TicketId(ticket));
         Ok(ticket.and_then(|ticket| ticket.outcome.as_ref()).is_some_and(Outcome::is_cancelled))
     }
 
     /// Whether a ticket is open.
     fn is_open(&self, ticket: u32) -> CoreResult<bool> {
         let run = self.lock()?;
-        Ok(run.machine().state().tickets.get(TicketId(ticket)).is_some_and(|ticket| ticket.outcome.is_none()))
+        Ok(run.machine().state().calls.tickets.get(TicketId(ticket)).is_some_and(|ticket| ticket.outcome.is_none()))
     }
 
     /// Tasks that other runs work on.
@@ -246,13 +246,13 @@ impl PyRunView {
     /// What the model is shown no longer; `None` if it is shown everything.
     #[getter]
     fn shortened(&self) -> CoreResult<Option<PyShortened>> {
-        Ok(self.lock()?.machine().state().shortened.as_deref().map(PyShortened::from))
+        Ok(self.lock()?.machine().state().conversation.shortened.as_deref().map(PyShortened::from))
     }
 
     /// The position of the message with the user's last words; 0 for the task.
     #[getter]
     fn said_at(&self) -> CoreResult<usize> {
-        Ok(self.lock()?.machine().state().said_at)
+        Ok(self.lock()?.machine().state().conversation.said_at)
     }
 
     /// Whether calls of the reply that is still arriving were started.
@@ -286,7 +286,7 @@ impl PyRunView {
     /// Unix seconds of the last event.
     #[getter]
     fn last_at(&self) -> CoreResult<f64> {
-        Ok(self.lock()?.machine().state().last_at())
+        Ok(self.lock()?.machine().state().spending.last_at())
     }
 
     /// Unix seconds at which `time_out` is due; `None` without a limit, and while nothing works on the run.
@@ -304,14 +304,14 @@ impl PyRunView {
     /// How many messages the transcript has.
     #[getter]
     fn message_count(&self) -> CoreResult<usize> {
-        Ok(self.lock()?.machine().state().messages.len())
+        Ok(self.lock()?.machine().state().conversation.messages.len())
     }
 
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
         let (message, parts) = {
             let run = self.lock()?;
-            let message = run.machine().state().messages.get(position);
+            let message = run.machine().state().conversation.messages.get(position);
             let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
             (message.clone(), message.parts.iter().map(|part| PyPart::of_run(&run, part)).collect())
         };
@@ -322,7 +322,7 @@ impl PyRunView {
     fn ticket_list(&self) -> CoreResult<String> {
         let run = self.lock()?;
         let state = run.machine().state();
-        Ok(state.tickets.to_json(state.own_task()))
+        Ok(state.calls.tickets.to_json(state.conversation.own_task()))
     }
 
     /// The open tickets on which somebody outside of the run is to decide, and those for which something is under way, at
@@ -353,7 +353,7 @@ impl PyRunView {
     /// changes there were by now.
     fn ticket_news(&self, known: usize, changes: usize) -> CoreResult<(Vec<PyTicketRow>, usize)> {
         let run = self.lock()?;
-        let tickets = &run.machine().state().tickets;
+        let tickets = &run.machine().state().calls.tickets;
         let rows = tickets.news(known, changes).map(|ticket| PyTicketRow::of_run(&run, ticket)).collect();
         Ok((rows, tickets.change_count()))
     }
@@ -361,14 +361,14 @@ impl PyRunView {
     /// The tickets that have ended, in the order in which they did, without the first `known` of them.
     fn ended_since(&self, known: usize) -> CoreResult<Vec<u32>> {
         let run = self.lock()?;
-        let ended = run.machine().state().tickets.ended();
+        let ended = run.machine().state().calls.tickets.ended();
         Ok(ended.get(known..).unwrap_or_default().iter().map(|ticket| ticket.0).collect())
     }
 
     /// How many tickets the run has opened.
     #[getter]
     fn ticket_count(&self) -> CoreResult<usize> {
-        Ok(self.lock()?.machine().state().tickets.len())
+        Ok(self.lock()?.machine().state().calls.tickets.len())
     }
 
     /// How the run ended; `None` until then.
@@ -377,7 +377,7 @@ impl PyRunView {
         let (ending, limit) = {
             let run = self.lock()?;
             let state = run.machine().state();
-            (state.ending.clone(), state.limit)
+            (state.position.ending.clone(), state.position.limit)
         };
         Ok(ending.map(|ending| PyEnding::new(py, ending, limit)).transpose()?)
     }
@@ -392,7 +392,7 @@ impl PyRunView {
     fn short<'py>(&self, py: Python<'py>, position: usize) -> CoreResult<Option<Bound<'py, PyString>>> {
         let short = {
             let run = self.lock()?;
-            run.machine().state().messages.get(position).and_then(|message| message.short.clone())
+            run.machine().state().conversation.messages.get(position).and_then(|message| message.short.clone())
         };
         Ok(short.map(|short| PyString::new(py, &short)))
     }
@@ -400,13 +400,13 @@ impl PyRunView {
     /// What its replies have cost.
     #[getter]
     fn usage(&self) -> CoreResult<PyUsage> {
-        Ok(self.lock()?.machine().state().usage.into())
+        Ok(self.lock()?.machine().state().spending.usage.into())
     }
 
     /// What they have cost since the user's last task.
     #[getter]
     fn turn_usage(&self) -> CoreResult<PyUsage> {
-        Ok(self.lock()?.machine().state().turn_usage().into())
+        Ok(self.lock()?.machine().state().spending.turn_usage().into())
     }
 
     /// What all have cost, with those of the runs below it that have ended.
@@ -418,13 +418,13 @@ impl PyRunView {
     /// How often the model was asked.
     #[getter]
     fn turn(&self) -> CoreResult<u32> {
-        Ok(self.lock()?.machine().state().turn)
+        Ok(self.lock()?.machine().state().position.turn)
     }
 
     /// How many replies broke the protocol.
     #[getter]
     fn violations(&self) -> CoreResult<u32> {
-        Ok(self.lock()?.machine().state().violations_total)
+        Ok(self.lock()?.machine().state().position.violations_total)
     }
 
     /// The log from `seq` on, one JSON text an event.
@@ -454,7 +454,7 @@ impl PyRunView {
     /// Whether its model has read untrusted results, or it began with what was written after such.
     #[getter]
     fn untrusted(&self) -> CoreResult<bool> {
-        Ok(self.lock()?.machine().state().untrusted)
+        Ok(self.lock()?.machine().state().conversation.untrusted)
     }
 
     /// A run that this call has started has read an untrusted result.
@@ -471,7 +471,7 @@ impl PyRunView {
     /// Whether any message or result has images or files.
     #[getter]
     fn has_parts(&self) -> CoreResult<bool> {
-        Ok(self.lock()?.machine().state().has_parts)
+        Ok(self.lock()?.machine().state().conversation.has_parts)
     }
 
     /// All its images and files.
@@ -491,7 +491,7 @@ impl PyRunView {
     /// Whether the run is over.
     #[getter]
     fn finished(&self) -> CoreResult<bool> {
-        Ok(self.lock()?.machine().state().phase == Phase::Finished)
+        Ok(self.lock()?.machine().state().position.phase == Phase::Finished)
     }
 }
 

@@ -12,7 +12,7 @@ const LONG: usize = 4_000;
 impl RunMachine {
     /// Whether the answer of this turn is still to be checked.
     pub fn is_checking(&self, turn: u32) -> bool {
-        self.state.phase == Phase::Checking && self.state.turn == turn
+        self.state.position.phase == Phase::Checking && self.state.position.turn == turn
     }
 
     /// The program accepts the answer of this turn. An answer that is checked no more is ignored.
@@ -20,7 +20,7 @@ impl RunMachine {
         if !self.is_checking(turn) {
             return;
         }
-        if let Some(moved) = self.state.offered.as_deref().cloned() {
+        if let Some(moved) = self.state.position.offered.as_deref().cloned() {
             self.emit(Event::Moved { turn, moved }, now);
             self.advance(now);
         }

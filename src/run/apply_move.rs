@@ -1,7 +1,7 @@
 //! What a valid reply leads to: its move is checked against the run as a whole, then logged, then begun.
 
 use super::account::Account;
-use super::event::{Event, FILLED, Note, Opened, StopReason};
+use super::event::{Event, Note, Opened, StopReason};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
 use super::plan::{self, Planned, Refusal};
@@ -14,7 +14,7 @@ use crate::tool::Approval;
 
 impl RunMachine {
     pub(super) fn apply_move(&mut self, moved: Move, now: f64) {
-        if let Some(limit) = self.state.last_turn
+        if let Some(limit) = self.state.position.last_turn
             && !matches!(moved, Move::Finish { .. })
         {
             let error = format!("the limit is reached ({limit}), and the last turn gave no answer but another move");
@@ -23,14 +23,14 @@ impl RunMachine {
         let refused = match &moved {
             Move::Finish { .. } => match self.answer_allowed() {
                 Ok(()) if self.setup.checks_answer => {
-                    let turn = self.state.turn;
+                    let turn = self.state.position.turn;
                     return self.emit(Event::AnswerOffered { turn, moved }, now);
                 }
                 allowed => allowed,
             },
             Move::Call { .. } | Move::Delegate { .. } => match self.plan(&moved, now) {
                 Ok(planned) => {
-                    let turn = self.state.turn;
+                    let turn = self.state.position.turn;
                     self.emit(Event::Moved { turn, moved }, now);
                     for call in planned {
                         self.open(call, now);
@@ -45,7 +45,7 @@ impl RunMachine {
         };
         match refused {
             Ok(()) => {
-                let turn = self.state.turn;
+                let turn = self.state.position.turn;
                 self.emit(Event::Moved { turn, moved }, now);
                 self.advance(now);
             }
@@ -57,7 +57,7 @@ impl RunMachine {
     pub(super) fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
         let planned = match moved {
             Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
-            Move::Call { calls } => plan::calls(calls, &self.state.batch, &self.state, &self.setup, &self.start)?,
+            Move::Call { calls } => plan::calls(calls, &self.state.calls.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
@@ -83,7 +83,7 @@ impl RunMachine {
     }
 
     fn answer_allowed(&self) -> Result<(), Violation> {
-        if self.setup.call_first && !self.state.called && self.state.last_turn.is_none() {
+        if self.setup.call_first && !self.state.calls.called && self.state.position.last_turn.is_none() {
             return Err(Violation::new(
                 Code::CallRequired,
                 "expected a tool call before the answer: none was made yet",
@@ -94,15 +94,15 @@ impl RunMachine {
     }
 
     pub(super) fn ticket(&self, id: &str) -> Result<TicketId, Violation> {
-        if self.state.own_task().is_some() && id.trim() == TicketId::OWN.to_string() {
+        if self.state.conversation.own_task().is_some() && id.trim() == TicketId::OWN.to_string() {
             return Err(own_ticket(id.trim()));
         }
-        let known = TicketId::parse(id).filter(|ticket| self.state.tickets.get(*ticket).is_some());
+        let known = TicketId::parse(id).filter(|ticket| self.state.calls.tickets.get(*ticket).is_some());
         known.ok_or_else(|| {
             let ids = if self.setup.protocol.guides_to_results() {
-                self.state.tickets.ids_without(&[])
+                self.state.calls.tickets.ids_without(&[])
             } else {
-                let ids: Vec<String> = self.state.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
+                let ids: Vec<String> = self.state.calls.tickets.iter().map(|ticket| ticket.id.to_string()).collect();
                 ids.join(", ")
             };
             let there = if ids.is_empty() { "there is none yet".to_owned() } else { format!("there are {ids}") };
@@ -112,7 +112,7 @@ impl RunMachine {
 
     fn loadable(&self, id: &str) -> Result<(), Violation> {
         let ticket = self.ticket(id)?;
-        match self.state.tickets.get(ticket) {
+        match self.state.calls.tickets.get(ticket) {
             Some(ticket) if ticket.outcome.is_none() => Err(Violation::new(
                 Code::TicketInProgress,
                 format!("expected a COMPLETED ticket: {} is still IN_PROGRESS", ticket.id),
@@ -126,18 +126,19 @@ impl RunMachine {
     pub(super) fn open(&mut self, call: Planned, now: f64) {
         let spec = self.setup.tools.get(&call.tool);
         let external = spec.and_then(|spec| spec.external.clone());
-        let inherits = self.state.untrusted && inherits_untrusted(call.kind, spec);
+        let inherits = self.state.conversation.untrusted && inherits_untrusted(call.kind, spec);
         let untrusted = inherits || spec.is_some_and(|spec| spec.untrusted);
         let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,
-            turn: self.state.turn,
+            turn: self.state.position.turn,
             call: call.call,
             call_id: call.call_id,
             description: call.description.into(),
             tool: call.tool,
             arguments: call.arguments,
-            needs_approval: call.approval == Approval::Needed && (call.needs.is_empty() || self.start.version < FILLED),
+            needs_approval: call.approval == Approval::Needed
+                && (call.needs.is_empty() || !self.start.writes_filled_arguments()),
             checks_approval: call.approval == Approval::Checked && call.needs.is_empty(),
             needs: call.needs,
             detached: call.detached,

@@ -1,7 +1,7 @@
 //! Approval of calls: by a check of the program, and by a person, who may change the arguments.
 
 use super::command::Command;
-use super::event::{Event, Note, WHOLE_VALUES};
+use super::event::{Event, Note};
 use super::input::InputError;
 use super::machine::{RunMachine, SharedLimits};
 use super::reference;
@@ -15,7 +15,7 @@ const LONG: usize = 4_000;
 impl RunMachine {
     /// Whether the program is still to decide if this call needs approval.
     pub fn is_checking_approval(&self, ticket: TicketId) -> bool {
-        self.state.open_calls.get(&ticket).is_some_and(|call| call.unchecked)
+        self.state.calls.open_calls.get(&ticket).is_some_and(|call| call.unchecked)
     }
 
     /// The program has decided whether a call needs approval, and why. A second decision is ignored.
@@ -42,7 +42,7 @@ impl RunMachine {
 
     /// A person, `by`, denies a call that awaits approval.
     pub fn deny(&mut self, ticket: TicketId, why: &str, by: Option<&str>, now: f64) {
-        let tool = self.state.tickets.get(ticket).map(|ticket| ticket.tool.clone()).unwrap_or_default();
+        let tool = self.state.calls.tickets.get(ticket).map(|ticket| ticket.tool.clone()).unwrap_or_default();
         let reason = if why.trim().is_empty() { String::new() } else { format!(": {}", why.trim()) };
         let message = format!("The call of '{tool}' was denied{reason}");
         self.complete_call(ticket, Outcome::Denied { message, by: by.map(Arc::from) }, now);
@@ -50,22 +50,22 @@ impl RunMachine {
 
     /// Whether a call awaits approval and its arguments are final.
     pub fn awaits_approval(&self, ticket: TicketId) -> bool {
-        self.state.awaits_approval(ticket)
+        self.state.calls.awaits_approval(ticket)
     }
 
     /// Whether somebody outside of the run is to decide on a call or answer it, which does not go on until then.
     pub fn awaits_decision(&self, ticket: TicketId) -> bool {
-        self.state.awaits_decision(ticket)
+        self.state.calls.awaits_decision(ticket)
     }
 
     /// The calls that somebody is to decide on or answer, oldest first.
     pub fn awaiting_decision(&self) -> Vec<TicketId> {
-        self.state.open_calls.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
+        self.state.calls.open_calls.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
     }
 
     /// Whether a call awaits approval.
     pub(super) fn is_parked(&self, ticket: TicketId) -> bool {
-        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
+        self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
     }
 
     /// Whether a person can approve or deny the call of this ticket.
@@ -76,7 +76,7 @@ impl RunMachine {
         if self.awaits_approval(ticket) {
             return Ok(());
         }
-        let known = self.state.tickets.get(ticket);
+        let known = self.state.calls.tickets.get(ticket);
         let decision = match known.map(|ticket| (ticket.decision, ticket.outcome.as_ref())) {
             Some((_, Some(Outcome::Denied { .. }))) => Some("denied"),
             Some((Some(Decision::Approved), _)) => Some("approved"),
@@ -86,7 +86,7 @@ impl RunMachine {
         if let Some(decision) = decision {
             return Err(InputError::DecidedAlready { ticket, decision });
         }
-        let ids = self.state.tickets.iter().map(|ticket| ticket.id);
+        let ids = self.state.calls.tickets.iter().map(|ticket| ticket.id);
         Err(InputError::NoApprovalNeeded { ticket, waiting: ids.filter(|id| self.awaits_approval(*id)).collect() })
     }
 
@@ -96,7 +96,7 @@ impl RunMachine {
     /// The call does not await approval, or `WrongArguments`.
     pub fn check_edited(&self, ticket: TicketId, arguments: &Value) -> Result<Arc<Value>, InputError> {
         self.check_awaits_approval(ticket)?;
-        let tool = self.state.open_calls.get(&ticket).map(|call| Arc::clone(&call.tool)).unwrap_or_default();
+        let tool = self.state.calls.open_calls.get(&ticket).map(|call| Arc::clone(&call.tool)).unwrap_or_default();
         let of =
             |problems: String, each| InputError::WrongArguments { ticket, tool: Arc::clone(&tool), problems, each };
         let wrong = |problems: String| {
@@ -104,8 +104,8 @@ impl RunMachine {
             of(problems, each)
         };
         if self.setup.protocol.references() {
-            let known = |name: &str| self.state.call_ids.contains_key(name);
-            let mentions = reference::mentions(arguments, self.start.version < WHOLE_VALUES);
+            let known = |name: &str| self.state.calls.call_ids.contains_key(name);
+            let mentions = reference::mentions(arguments, !self.start.plans_whole_values());
             if let Some(mention) = mentions.iter().find(|mention| known(mention.name)) {
                 let (pointer, name) = (&mention.pointer, mention.name);
                 return Err(wrong(format!("expected a value at '{pointer}': got '${name}', a reference to a call")));
@@ -118,9 +118,9 @@ impl RunMachine {
         // Another operation that is not offered may be reached by a value in the path.
         self.setup
             .tools
-            .approval(spec, &checked, &self.state.more_approval)
+            .approval(spec, &checked, &self.state.calls.more_approval)
             .map_err(|violation| wrong(violation.message))?;
-        Ok(if self.fills_defaults() { self.setup.tools.with_defaults(spec, checked) } else { checked })
+        Ok(if self.start.fills_defaults() { self.setup.tools.with_defaults(spec, checked) } else { checked })
     }
 
     /// Writes down what the agent that continues the run asks for beyond the run's own approval.
@@ -135,12 +135,12 @@ impl RunMachine {
     pub(super) fn approval_questions(&mut self) -> Vec<Command> {
         let mut questions = Vec::new();
         for ticket in &self.pending {
-            let Some(call) = self.state.open_calls.get(ticket) else { continue };
+            let Some(call) = self.state.calls.open_calls.get(ticket) else { continue };
             if call.unchecked && self.checking.insert(*ticket) {
                 let (tool, arguments) = (Arc::clone(&call.tool), Arc::clone(&call.arguments));
                 questions.push(Command::CheckApproval { ticket: *ticket, tool, arguments });
             } else if call.is_final()
-                && self.state.tickets.get(*ticket).is_some_and(|ticket| ticket.parked)
+                && self.state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.parked)
                 && self.approving.insert(*ticket)
             {
                 questions.push(Command::AskApproval { ticket: *ticket });

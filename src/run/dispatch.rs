@@ -1,7 +1,7 @@
 //! The machine's commands: what its state asks the driver to do, each given once.
 
 use super::command::Command;
-use super::event::{Event, FILLED};
+use super::event::Event;
 use super::machine::{RunMachine, SharedLimits};
 use super::plan;
 use super::state::OpenCall;
@@ -63,8 +63,8 @@ impl RunMachine {
                 continue;
             }
             let failed = self.pending.iter().find_map(|ticket| {
-                let call = self.state.open_calls.get(ticket).filter(|call| !self.waits(call))?;
-                let need = call.needs.iter().filter_map(|need| self.state.tickets.get(*need));
+                let call = self.state.calls.open_calls.get(ticket).filter(|call| !self.waits(call))?;
+                let need = call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need));
                 let bad =
                     need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
                 Some((*ticket, call.tool.clone(), bad.call_id.clone().unwrap_or_default()))
@@ -91,8 +91,8 @@ impl RunMachine {
             return false;
         }
         let due = self.pending.iter().find(|ticket| {
-            let call = self.state.open_calls.get(ticket);
-            call.is_some_and(|call| !call.is_final() && self.state.has_needs(call) && !self.waits(call))
+            let call = self.state.calls.open_calls.get(ticket);
+            call.is_some_and(|call| !call.is_final() && self.state.calls.has_needs(call) && !self.waits(call))
         });
         let Some(ticket) = due.copied() else { return false };
         match self.filled(ticket) {
@@ -118,11 +118,11 @@ impl RunMachine {
     /// A call that waits for agents which have all ended, with its outcome.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
         let (ticket, call) = self.pending.iter().find_map(|ticket| {
-            let call = self.state.open_calls.get(ticket)?;
-            (self.waits(call) && self.state.has_needs(call)).then_some((*ticket, call))
+            let call = self.state.calls.open_calls.get(ticket)?;
+            (self.waits(call) && self.state.calls.has_needs(call)).then_some((*ticket, call))
         })?;
         let agents: Vec<AgentEnd<'_>> =
-            call.needs.iter().filter_map(|need| self.state.tickets.get(*need)).filter_map(AgentEnd::of).collect();
+            call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need)).filter_map(AgentEnd::of).collect();
         let json = serde_json::value::to_raw_value(&agents).ok()?;
         Some((ticket, Outcome::Ok(json.into())))
     }
@@ -153,19 +153,19 @@ impl RunMachine {
         }
         commands.extend(self.approval_questions());
         commands.extend(self.result_questions());
-        match self.state.phase {
-            Phase::Asking if self.asked < self.state.turn => {
-                self.asked = self.state.turn;
-                commands.push(Command::AskModel { turn: self.state.turn });
+        match self.state.position.phase {
+            Phase::Asking if self.asked < self.state.position.turn => {
+                self.asked = self.state.position.turn;
+                commands.push(Command::AskModel { turn: self.state.position.turn });
             }
-            Phase::Checking if self.checked < self.state.turn => {
-                self.checked = self.state.turn;
-                if let Some(Move::Finish { value, .. }) = self.state.offered.as_deref() {
-                    commands.push(Command::CheckAnswer { turn: self.state.turn, value: Arc::clone(value) });
+            Phase::Checking if self.checked < self.state.position.turn => {
+                self.checked = self.state.position.turn;
+                if let Some(Move::Finish { value, .. }) = self.state.position.offered.as_deref() {
+                    commands.push(Command::CheckAnswer { turn: self.state.position.turn, value: Arc::clone(value) });
                 }
             }
-            Phase::Settling if self.settled < self.state.turn => {
-                self.settled = self.state.turn;
+            Phase::Settling if self.settled < self.state.position.turn => {
+                self.settled = self.state.position.turn;
                 commands.push(Command::Settle);
             }
             Phase::Finished if !self.ended => {
@@ -180,8 +180,8 @@ impl RunMachine {
     /// The open calls that were not started and have all the results they need.
     fn ready(&self) -> Vec<TicketId> {
         let ready = self.pending.iter().filter(|ticket| {
-            let call = self.state.open_calls.get(ticket).filter(|call| self.state.has_needs(call));
-            let is_due = |call: &OpenCall| call.is_final() || self.start.version < FILLED;
+            let call = self.state.calls.open_calls.get(ticket).filter(|call| self.state.calls.has_needs(call));
+            let is_due = |call: &OpenCall| call.is_final() || !self.start.writes_filled_arguments();
             let is_made = |call| !self.waits(call) && !self.is_external(**ticket);
             call.is_some_and(|call| is_due(call) && !call.unchecked && !self.is_parked(**ticket) && is_made(call))
         });
@@ -190,7 +190,7 @@ impl RunMachine {
 
     /// The command to make a call; none where its references turn out to give wrong arguments.
     fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
-        let call = self.state.open_calls.get(&ticket)?;
+        let call = self.state.calls.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
         let again = self.again.contains(&ticket);
         let arguments = if call.is_final() {
@@ -213,12 +213,12 @@ impl RunMachine {
     }
 
     pub(super) fn is_task(&self, ticket: TicketId) -> bool {
-        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
+        self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
     }
 
     /// The tasks that other runs work on: ticket, tool, role.
     pub fn open_tasks(&self) -> Vec<(TicketId, Arc<str>, Option<String>)> {
-        let open = self.state.open_calls.iter().filter(|(ticket, _)| self.is_task(**ticket));
+        let open = self.state.calls.open_calls.iter().filter(|(ticket, _)| self.is_task(**ticket));
         open.map(|(ticket, call)| {
             let filled = self.state.filled(call);
             let role = filled.as_object().and_then(|given| given.get("role")?.as_str());
@@ -229,7 +229,9 @@ impl RunMachine {
 
     /// The final arguments of a call, and whether it needs approval.
     fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, Approval), Outcome> {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return Ok((Arc::default(), Approval::NotNeeded)) };
+        let Some(call) = self.state.calls.open_calls.get(&ticket) else {
+            return Ok((Arc::default(), Approval::NotNeeded));
+        };
         let mut arguments = self.state.filled(call);
         let Some(spec) = self.setup.tools.get(&call.tool) else { return Ok((arguments, Approval::NotNeeded)) };
         if spec.kind.starts_run() {
@@ -237,13 +239,14 @@ impl RunMachine {
         }
         let checked = self.setup.tools.check(spec, &arguments).and_then(|checked| {
             let mut checked = Arc::new(Value::Object(checked.arguments));
-            if self.fills_defaults() && spec.approval_with(&self.state.more_approval) != Approval::NotNeeded {
+            if self.start.fills_defaults() && spec.approval_with(&self.state.calls.more_approval) != Approval::NotNeeded
+            {
                 checked = self.setup.tools.with_defaults(spec, checked);
             }
             if !spec.repeatable {
                 plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
-            let approval = self.setup.tools.approval(spec, &checked, &self.state.more_approval)?;
+            let approval = self.setup.tools.approval(spec, &checked, &self.state.calls.more_approval)?;
             Ok((checked, approval))
         });
         match checked {

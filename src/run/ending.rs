@@ -1,7 +1,7 @@
 //! How a run ends, and how calls are cancelled: no ticket is left open.
 
 use super::command::OnLimit;
-use super::event::{Event, FILLED, Note, StopReason};
+use super::event::{Event, Note, StopReason};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
 use super::state::{OpenCall, Phase};
@@ -10,14 +10,14 @@ use crate::ticket::{Outcome, TicketId};
 impl RunMachine {
     /// Ends the run because the model client failed.
     pub fn model_failed(&mut self, error: &str, now: f64) {
-        if self.state.phase != Phase::Finished {
+        if self.state.position.phase != Phase::Finished {
             self.finish(StopReason::ModelError, Some(error.to_owned()), now);
         }
     }
 
     /// Ends the run as cancelled.
     pub fn cancel(&mut self, now: f64) {
-        if self.state.phase != Phase::Finished {
+        if self.state.position.phase != Phase::Finished {
             self.finish(StopReason::Cancelled, Some("the run was cancelled".to_owned()), now);
         }
     }
@@ -27,7 +27,7 @@ impl RunMachine {
     }
 
     pub(super) fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
-        let chosen = self.state.open_calls.iter().filter(|(_, call)| which(self, call));
+        let chosen = self.state.calls.open_calls.iter().filter(|(_, call)| which(self, call));
         let chosen: Vec<(TicketId, bool)> =
             chosen.map(|(ticket, call)| (*ticket, self.may_have_begun(*ticket, call))).collect();
         for (ticket, begun) in chosen {
@@ -38,8 +38,8 @@ impl RunMachine {
     /// Whether a call may have had an effect: it waits for no other call, no check and no approval.
     pub(super) fn may_have_begun(&self, ticket: TicketId, call: &OpenCall) -> bool {
         // Versions before 3 made calls without writing down what their references were filled with.
-        let ready = call.is_final() || (self.start.version < FILLED && self.state.has_needs(call));
-        ready && !call.unchecked && !self.is_parked(ticket) && !self.state.unbegun.contains(&ticket)
+        let ready = call.is_final() || (!self.start.writes_filled_arguments() && self.state.calls.has_needs(call));
+        ready && !call.unchecked && !self.is_parked(ticket) && !self.state.calls.unbegun.contains(&ticket)
     }
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {
@@ -66,7 +66,7 @@ impl RunMachine {
 
     /// Grants one last turn, or ends the run.
     pub(super) fn limit(&mut self, limit: Limit, now: f64) {
-        if self.setup.on_limit == OnLimit::Raise || self.state.last_turn.is_some() {
+        if self.setup.on_limit == OnLimit::Raise || self.state.position.last_turn.is_some() {
             let error =
                 format!("the run reached its limit of {limit}; raise Limits({}=…) if it needs more", limit.name());
             return self.end(StopReason::Limit, Some(error), Some(limit), now);
@@ -90,8 +90,8 @@ impl RunMachine {
     }
 
     pub(super) fn close(&mut self, now: f64) {
-        if self.state.tickets.open_count() == 0 {
-            let reason = if self.state.last_turn.is_some() { StopReason::Limit } else { StopReason::Finished };
+        if self.state.calls.tickets.open_count() == 0 {
+            let reason = if self.state.position.last_turn.is_some() { StopReason::Limit } else { StopReason::Finished };
             self.finish(reason, None, now);
         }
     }
@@ -106,7 +106,7 @@ impl RunMachine {
         self.stream = None;
         self.cancel_open(now);
         let (value, success) = match &error {
-            None => self.state.answer.clone().unwrap_or_default(),
+            None => self.state.position.answer.clone().unwrap_or_default(),
             Some(_) => Default::default(),
         };
         self.emit(Event::RunFinished { reason, value, success, error, limit }, now);

@@ -18,30 +18,6 @@ use std::sync::Arc;
 /// The version of the records that this build writes.
 pub const VERSION: u32 = 9;
 
-/// The first version whose records say with which arguments a call is made that uses other calls' results.
-pub(super) const FILLED: u32 = 3;
-
-/// The first version whose runs end if nothing counts what a limit bounds.
-pub(super) const COUNTED: u32 = 4;
-
-/// The first version in which a message of the user lets calls be made again that were refused.
-pub(super) const AGAIN: u32 = 8;
-
-/// The first version in which the run's own task is in the list of tickets that the model is shown (ticket).
-pub(super) const OWN_TICKET: u32 = 9;
-
-/// The first version whose calls are planned by today's rules of references (chatty) and of whole bodies (ticket).
-pub(super) const WHOLE_VALUES: u32 = 9;
-
-/// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
-pub(super) const REREAD: u32 = 9;
-
-/// The first version whose tools say how the program reads what looks like another type.
-pub(super) const READ_TYPES: u32 = 9;
-
-/// The first version whose messages keep each result in a frame that its text can't end.
-pub(super) const FRAMED: u32 = 9;
-
 /// One event with its place in the run's log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]

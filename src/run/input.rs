@@ -1,6 +1,5 @@
 //! Inputs that a run can't take as it is now.
 
-use super::event::READ_TYPES;
 use super::machine::RunMachine;
 use super::{Comparison, Setup};
 use crate::ticket::TicketId;
@@ -105,7 +104,7 @@ impl RunMachine {
     /// # Errors
     /// `NotBegun`.
     pub fn check_begun(&self) -> Result<(), InputError> {
-        if self.state.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
+        if self.state.conversation.messages.is_empty() { Err(InputError::NotBegun) } else { Ok(()) }
     }
 
     /// An agent with this setup continues the run: what it asks for beyond the run's own approval holds from the next call
@@ -116,7 +115,7 @@ impl RunMachine {
     /// `Incompatible`.
     pub fn adopt(&mut self, setup: &Setup, goes_on: bool) -> Result<bool, InputError> {
         let Comparison { differences, more_approval, has_same_calls, .. } = self.compare(setup);
-        if !differences.is_empty() && (goes_on || self.state.resumable()) {
+        if !differences.is_empty() && (goes_on || self.state.position.resumable()) {
             return Err(InputError::Incompatible { run_id: self.run_id().to_owned(), differences });
         }
         self.more_approval = more_approval;
@@ -125,7 +124,6 @@ impl RunMachine {
 
     /// What differs between the run and an agent with this setup.
     pub fn compare(&self, setup: &Setup) -> Comparison {
-        let knows_types = self.start.version >= READ_TYPES;
-        Comparison::between(&self.setup, &self.state.more_approval, setup, knows_types)
+        Comparison::between(&self.setup, &self.state.calls.more_approval, setup, self.start.knows_read_types())
     }
 }

@@ -171,7 +171,7 @@ impl RunMachine {
 
     /// Gives a run that has not begun instructions of its own, and the prompt that has them.
     pub fn instruct(&mut self, instructions: &str, prompt: &str) {
-        if self.state.messages.is_empty() {
+        if self.state.conversation.messages.is_empty() {
             self.start.instructions = Some(Instructions::between(instructions, &self.start.setup.prompt, prompt));
             self.setup = self.start.own_setup();
         }
@@ -179,7 +179,7 @@ impl RunMachine {
 
     /// Names the trace that a run begins in, before it does.
     pub fn trace_as(&mut self, traceparent: &str) {
-        if self.state.messages.is_empty() {
+        if self.state.conversation.messages.is_empty() {
             self.start.traceparent = Some(traceparent.into());
         }
     }
@@ -255,12 +255,13 @@ impl RunMachine {
     /// or the program is asked, or the run is over. Those that await approval, a result from outside or other tickets are
     /// not among them.
     pub fn under_way(&self) -> Option<Vec<(TicketId, bool)>> {
-        if !matches!(self.state.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
+        if !matches!(self.state.position.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
             return None;
         }
-        let open = self.state.open_calls.iter();
-        let begun = open.filter(|(ticket, call)| self.state.is_under_way(**ticket, call));
-        let is_task = |ticket| self.state.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
+        let open = self.state.calls.open_calls.iter();
+        let begun = open.filter(|(ticket, call)| self.state.calls.is_under_way(**ticket, call));
+        let is_task =
+            |ticket| self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
         Some(begun.map(|(ticket, _)| (*ticket, is_task(*ticket))).collect())
     }
 
@@ -291,7 +292,7 @@ impl RunMachine {
 
     /// Starts the run with a task that has images or files.
     pub fn start_with(&mut self, task: &str, parts: &[Part], now: f64) {
-        if self.state.turn > 0 || self.state.phase != Phase::Idle {
+        if self.state.position.turn > 0 || self.state.position.phase != Phase::Idle {
             return;
         }
         let earlier = self.start.messages.iter().map(|message| message.parts.len()).sum();
@@ -309,21 +310,24 @@ impl RunMachine {
 
     /// Takes what a request of a turn has led to, unless a message has ended it and begun the next one meanwhile.
     pub fn in_turn<T: Default>(&mut self, turn: u32, act: impl FnOnce(&mut Self) -> T) -> T {
-        if self.state.turn == turn { act(self) } else { T::default() }
+        if self.state.position.turn == turn { act(self) } else { T::default() }
     }
 
     /// Adds a message of the user that has images or files, or a key. One with a key that the run has is ignored.
     pub fn send_with(&mut self, text: &str, parts: &[Part], key: Option<&str>, now: f64) {
-        if self.state.messages.is_empty() || key.is_some_and(|key| self.state.said_keys.contains_key(key)) {
+        if self.state.conversation.messages.is_empty()
+            || key.is_some_and(|key| self.state.conversation.said_keys.contains_key(key))
+        {
             return;
         }
-        let (text, parts) = user_parts(text, parts, self.state.user_parts as usize);
-        let was_over = self.state.phase == Phase::Finished;
+        let (text, parts) = user_parts(text, parts, self.state.conversation.user_parts as usize);
+        let was_over = self.state.position.phase == Phase::Finished;
         self.emit(Event::UserSaid { text: text.into(), parts, key: key.map(Arc::from) }, now);
         self.note_more_approval(now);
         if was_over {
             (self.ended, self.attended) = (false, true);
-            (self.asked, self.settled, self.checked) = (self.state.turn, self.state.turn, self.state.turn);
+            (self.asked, self.settled, self.checked) =
+                (self.state.position.turn, self.state.position.turn, self.state.position.turn);
         }
         self.advance(now);
     }
@@ -357,14 +361,14 @@ impl RunMachine {
 
     /// An attempt at a call failed. Another one follows after a time, or the call is completed with the failure.
     pub fn tool_attempt_failed(&mut self, failed: FailedCall, now: f64) {
-        if self.state.phase != Phase::Finished && self.state.is_next_failure(&failed) {
+        if self.state.position.phase != Phase::Finished && self.state.calls.is_next_failure(&failed) {
             self.emit(Event::ToolAttemptFailed(Box::new(failed)), now);
         }
     }
 
     /// How many attempts at a call were made, the one that is waited for among them.
     pub fn attempts(&self, ticket: TicketId) -> u32 {
-        self.state.tickets.get(ticket).map_or(1, |ticket| ticket.attempts)
+        self.state.calls.tickets.get(ticket).map_or(1, |ticket| ticket.attempts)
     }
 
     /// Completes a call or a task with its outcome, the images and files of its result, and, for a task, the amounts that
@@ -376,19 +380,19 @@ impl RunMachine {
 
     /// Ends the time that calls just started have before the model is asked again (ticket).
     pub fn end_grace(&mut self, now: f64) {
-        if self.state.phase == Phase::Settling {
+        if self.state.position.phase == Phase::Settling {
             self.ask(now);
         }
     }
 
     pub(super) fn record_violation(&mut self, violation: Violation, now: f64) {
         let message = violation.message.clone();
-        self.emit(Event::Violated { turn: self.state.turn, violation: Box::new(violation) }, now);
-        if let Some(limit) = self.state.last_turn {
+        self.emit(Event::Violated { turn: self.state.position.turn, violation: Box::new(violation) }, now);
+        if let Some(limit) = self.state.position.last_turn {
             let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
             return self.finish(StopReason::Limit, Some(error), now);
         }
-        if self.state.refused_too_often() {
+        if self.state.calls.repetition.refused_too_often() {
             let told = if self.setup.protocol.guides_to_results() {
                 "not to make again"
             } else {
@@ -397,10 +401,10 @@ impl RunMachine {
             let error = format!("the model kept making a call that it was told {told}");
             return self.end(StopReason::Limit, Some(error), Some(Limit::MaxRepeats), now);
         }
-        if self.state.violations > self.setup.limits.max_violations {
+        if self.state.position.violations > self.setup.limits.max_violations {
             let error = format!(
                 "the model broke the protocol {} times in a row, the limit is {} (max_violations); the last time: {message}",
-                self.state.violations, self.setup.limits.max_violations
+                self.state.position.violations, self.setup.limits.max_violations
             );
             return self.finish(StopReason::Violations, Some(error), now);
         }
@@ -410,10 +414,10 @@ impl RunMachine {
     /// Asks the model or ends the run, if nothing is left to wait for.
     pub(super) fn advance(&mut self, now: f64) {
         self.settle_dependants(now);
-        match self.state.phase {
+        match self.state.position.phase {
             Phase::Idle => self.ask(now),
-            Phase::Calling | Phase::Settling if self.state.batch_open == 0 => self.ask(now),
-            Phase::Awaiting(ticket) if !self.state.open_calls.contains_key(&ticket) => self.ask(now),
+            Phase::Calling | Phase::Settling if self.state.calls.batch_open == 0 => self.ask(now),
+            Phase::Awaiting(ticket) if !self.state.calls.open_calls.contains_key(&ticket) => self.ask(now),
             Phase::Closing => {
                 if self.setup.on_open_tickets == OnOpenTickets::Cancel {
                     self.cancel_open(now);
@@ -426,7 +430,7 @@ impl RunMachine {
 
     /// Asks the model, unless a limit is reached.
     pub(super) fn ask(&mut self, now: f64) {
-        if self.state.last_turn.is_none() {
+        if self.state.position.last_turn.is_none() {
             let reached = self.limit_reached(now).map_or(Ok(()), Err);
             let reached = reached
                 .and_then(|()| self.check_shared_limits(now, |account| account.limit_reached().map_or(Ok(()), Err)));
@@ -443,7 +447,7 @@ impl RunMachine {
             _ => self.model.clone(),
         };
         let ModelName { model, provider } = asked;
-        self.emit(Event::ModelAsked { turn: self.state.turn.saturating_add(1), model, provider }, now);
+        self.emit(Event::ModelAsked { turn: self.state.position.turn.saturating_add(1), model, provider }, now);
     }
 
     pub(super) fn limit_reached(&self, now: f64) -> Option<Limit> {

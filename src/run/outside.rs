@@ -33,17 +33,17 @@ pub(super) struct Told {
 impl RunMachine {
     /// Whether the result of a call comes from outside.
     pub(super) fn is_external(&self, ticket: TicketId) -> bool {
-        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.external.is_some())
+        self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.external.is_some())
     }
 
     /// Whether a call awaits a result from outside now.
     pub fn awaits_result(&self, ticket: TicketId) -> bool {
-        self.state.tickets.get(ticket).is_some_and(|ticket| ticket.awaits_result)
+        self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.awaits_result)
     }
 
     /// A call has begun, and its result comes from outside, by this key if there is one. Returns whether that is so.
     pub fn pend(&mut self, ticket: TicketId, key: Option<&str>, external: External, now: f64) -> bool {
-        if self.state.phase == Phase::Finished || !self.state.may_pend(ticket) {
+        if self.state.position.phase == Phase::Finished || !self.state.calls.may_pend(ticket) {
             return false;
         }
         self.emit(Event::TicketPending { ticket, key: key.map(Arc::from), external: Arc::new(external) }, now);
@@ -63,7 +63,7 @@ impl RunMachine {
 
     /// Completes a call or a task.
     pub(super) fn complete_by(&mut self, ticket: TicketId, (outcome, parts): (Outcome, &[Part]), told: Told, now: f64) {
-        if self.state.phase == Phase::Finished || !self.state.open_calls.contains_key(&ticket) {
+        if self.state.position.phase == Phase::Finished || !self.state.calls.open_calls.contains_key(&ticket) {
             return;
         }
         let (outcome, parts) = result_parts(ticket, outcome, parts);
@@ -80,7 +80,7 @@ impl RunMachine {
     /// Ends a call whose result did not come in time. Before that time it does nothing.
     pub fn expire(&mut self, ticket: TicketId, now: f64) {
         let Some(until) = self.expires_at(ticket).filter(|until| *until <= now) else { return };
-        let Some(waiting) = self.state.tickets.get(ticket).filter(|ticket| ticket.awaits_result) else { return };
+        let Some(waiting) = self.state.calls.tickets.get(ticket).filter(|ticket| ticket.awaits_result) else { return };
         let (tool, seconds) = (Arc::clone(&waiting.tool), until - waiting.opened_at);
         // Rounded, because times are large numbers.
         let seconds = (seconds * 1_000.0).round() / 1_000.0;
@@ -95,7 +95,7 @@ impl RunMachine {
     }
 
     fn expires_at(&self, ticket: TicketId) -> Option<f64> {
-        let ticket = self.state.tickets.get(ticket)?;
+        let ticket = self.state.calls.tickets.get(ticket)?;
         Some(ticket.opened_at + ticket.external.as_ref()?.timeout?)
     }
 
@@ -110,13 +110,13 @@ impl RunMachine {
         if self.awaits_approval(ticket) && self.is_external(ticket) {
             return Err(InputError::ApprovalFirst(ticket));
         }
-        let known = self.state.tickets.get(ticket);
+        let known = self.state.calls.tickets.get(ticket);
         if let Some(known) = known.filter(|known| known.external.is_some())
             && matches!(known.outcome, Some(Outcome::Ok(_) | Outcome::Error { transient: false, .. }))
         {
             return Err(InputError::AnsweredAlready { ticket, by: known.answered_by.clone() });
         }
-        let waiting = self.state.tickets.iter().filter(|ticket| ticket.awaits_result);
+        let waiting = self.state.calls.tickets.iter().filter(|ticket| ticket.awaits_result);
         Err(InputError::NoResultAwaited { ticket, waiting: waiting.map(|ticket| ticket.id).collect() })
     }
 
@@ -127,7 +127,7 @@ impl RunMachine {
     /// The call awaits no result, or `WrongResult`.
     pub fn check_answer(&self, ticket: TicketId, outcome: Outcome) -> Result<Outcome, InputError> {
         self.check_awaits_result(ticket)?;
-        let Some(waiting) = self.state.tickets.get(ticket) else { return Ok(outcome) };
+        let Some(waiting) = self.state.calls.tickets.get(ticket) else { return Ok(outcome) };
         let tool = &waiting.tool;
         match outcome {
             Outcome::Ok(json) => {

@@ -70,7 +70,7 @@ impl RunMachine {
 
     /// Whether this is what the user asks for in it. The parts of a run that another process is to begin are not known.
     pub fn has_task(&self, text: &str, parts: &[Part]) -> bool {
-        if self.state.messages.is_empty() {
+        if self.state.conversation.messages.is_empty() {
             return *self.start.task == *text;
         }
         let count = self.start.messages.iter().map(|message| message.parts.len()).sum();
@@ -80,7 +80,7 @@ impl RunMachine {
 
     /// Gives a run that has not begun the owner of the run above it, and what that run has read untrusted.
     pub fn inherit(&mut self, above: &Self) {
-        if self.state.messages.is_empty() {
+        if self.state.conversation.messages.is_empty() {
             self.start.owner.clone_from(&above.start.owner);
             let call = self.start.parent.as_ref().map(|parent| parent.ticket);
             self.start.untrusted |= call.is_some_and(|call| above.begins_untrusted(call));

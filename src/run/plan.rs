@@ -1,7 +1,7 @@
 //! From the calls of a reply to tickets: each is looked up, checked and guarded before any of them is opened.
 
 use super::command::Setup;
-use super::event::{Start, WHOLE_VALUES};
+use super::event::Start;
 use super::limits::Limit;
 use super::reference::{self, Names};
 use super::repetition::{self, Verdict};
@@ -64,7 +64,7 @@ pub(super) fn calls(
 ) -> Result<Vec<Planned>, Refusal> {
     let fresh = u32::try_from(calls.len() - started.len().min(calls.len())).unwrap_or(u32::MAX);
     limits(fresh, state, setup)?;
-    let mut next = state.tickets.next_id().0;
+    let mut next = state.calls.tickets.next_id().0;
     let mut tickets = Vec::with_capacity(calls.len());
     for position in 0..calls.len() {
         tickets.push(*started.get(&position).unwrap_or(&TicketId(next)));
@@ -80,7 +80,7 @@ pub(super) fn calls(
         ids: Names::default(),
     };
     if setup.protocol.references() {
-        if start.version >= WHOLE_VALUES {
+        if start.plans_whole_values() {
             let named = || calls.iter().filter_map(|call| Some((call.tool.as_str(), call.call_id.as_deref()?)));
             block.ids = Names::new(named().map(|(_, id)| id)).of_tools(named());
         }
@@ -134,7 +134,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
     let arguments = Arc::new(Value::Object(arguments));
     refuse_repetition(DELEGATE, &arguments, Span::at(0), state, setup)?;
     Ok(Planned {
-        ticket: state.tickets.next_id(),
+        ticket: state.calls.tickets.next_id(),
         kind: TicketKind::Task,
         call: 0,
         call_id: None,
@@ -165,7 +165,7 @@ fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
     if setup.limits.tickets.is_some_and(|limit| opened > limit) {
         return Err(Refusal::Limit(Limit::Tickets));
     }
-    if setup.limits.open_tickets.is_some_and(|limit| count(state.tickets.open_count()) > limit) {
+    if setup.limits.open_tickets.is_some_and(|limit| count(state.calls.tickets.open_count()) > limit) {
         return Err(Refusal::Limit(Limit::OpenTickets));
     }
     Ok(())
@@ -203,7 +203,7 @@ impl Block<'_> {
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
         let spec = found.tool;
         unread_arguments(call, spec)?;
-        let (arguments, written) = if self.setup.protocol.routes() && self.start.version >= WHOLE_VALUES {
+        let (arguments, written) = if self.setup.protocol.routes() && self.start.plans_whole_values() {
             let whole = tools.with_whole_body(spec, arguments);
             let whole = whole.map_err(|violation| place(violation, call.arguments_span))?;
             (Arc::clone(&whole), whole)
@@ -224,16 +224,16 @@ impl Block<'_> {
         // What refers to other calls is looked at when they have ended.
         let approval = match needs.as_slice() {
             [] => tools
-                .approval(spec, &arguments, &self.state.more_approval)
+                .approval(spec, &arguments, &self.state.calls.more_approval)
                 .map_err(|violation| place(violation, call.arguments_span))?,
-            _ => spec.approval_with(&self.state.more_approval),
+            _ => spec.approval_with(&self.state.calls.more_approval),
         };
         let tool: Arc<str> = spec.name.as_str().into();
         let description = match call.description.as_deref().map(str::trim) {
             Some(description) if !description.is_empty() => description.to_owned(),
             _ => describe(&tool, &arguments),
         };
-        let fills = self.start.seal_key.is_some() && needs.is_empty() && approval != Approval::NotNeeded;
+        let fills = self.start.fills_defaults() && needs.is_empty() && approval != Approval::NotNeeded;
         let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
@@ -278,9 +278,9 @@ impl Block<'_> {
                 let known = || {
                     self.later.contains_key(name)
                         || self.names.contains_key(name)
-                        || self.state.call_ids.contains_key(name)
+                        || self.state.calls.call_ids.contains_key(name)
                 };
-                self.start.version < WHOLE_VALUES || reference::can_be_referred_to(name) && known()
+                !self.start.plans_whole_values() || reference::can_be_referred_to(name) && known()
             };
             let arguments = Arc::new(reference::substitute(&arguments, &|_| None, &is_call));
             return Ok(Needs { arguments, pointers, tickets });
@@ -323,14 +323,14 @@ impl Block<'_> {
     fn agent(&self, name: &str) -> Option<TicketId> {
         let here = self.names.get(name).copied().filter(|ticket| self.agents.contains(ticket));
         here.or_else(|| {
-            let mut earlier = self.state.tickets.iter().rev().filter(|ticket| ticket.detached);
+            let mut earlier = self.state.calls.tickets.iter().rev().filter(|ticket| ticket.detached);
             Some(earlier.find(|ticket| ticket.call_id.as_deref() == Some(name))?.id)
         })
     }
 
     /// The agents that can be waited for, as references.
     fn known_agents(&self) -> Vec<String> {
-        let earlier = self.state.tickets.iter().filter(|ticket| ticket.detached);
+        let earlier = self.state.calls.tickets.iter().filter(|ticket| ticket.detached);
         let here = self.names.iter().filter(|(_, ticket)| self.agents.contains(ticket)).map(|(name, _)| *name);
         let names = earlier.filter_map(|ticket| ticket.call_id.as_deref()).chain(here);
         let mut known: Vec<String> = names.map(|name| format!("'${name}'")).collect();
@@ -342,7 +342,7 @@ impl Block<'_> {
     /// Where the arguments refer to other calls, and the tickets of those calls.
     fn references(&self, call: &ToolCall) -> Result<(Vec<String>, Vec<TicketId>), Violation> {
         let (mut pointers, mut needs) = (Vec::new(), Vec::new());
-        for mention in reference::mentions(&call.arguments, self.start.version < WHOLE_VALUES) {
+        for mention in reference::mentions(&call.arguments, !self.start.plans_whole_values()) {
             if let Some(span) = self.later.get(mention.name) {
                 let own = call.call_id.as_deref() == Some(mention.name);
                 let whose = if own { "itself" } else { "a later call" };
@@ -355,8 +355,9 @@ impl Block<'_> {
                 .related(*span, "the call it refers to")
                 .hint("put the call whose result is needed first; write '$$' for a literal '$'"));
             }
-            let Some(ticket) = self.names.get(mention.name).or_else(|| self.state.call_ids.get(mention.name)) else {
-                if self.start.version >= WHOLE_VALUES && reference::is_id_of_a_call(mention.name) {
+            let Some(ticket) = self.names.get(mention.name).or_else(|| self.state.calls.call_ids.get(mention.name))
+            else {
+                if self.start.plans_whole_values() && reference::is_id_of_a_call(mention.name) {
                     let message =
                         format!("expected a reference to an earlier call: there is no call '{}'", mention.name);
                     return Err(Violation::new(Code::BadReference, message)
@@ -377,7 +378,7 @@ impl Block<'_> {
 
     /// Refuses text that names a call of this block: it would be sent as it is, before that call has run.
     fn refuse_reference_in_text(&self, call: &ToolCall) -> Result<(), Violation> {
-        let known = |name: &str| self.state.call_ids.contains_key(name);
+        let known = |name: &str| self.state.calls.call_ids.contains_key(name);
         let Some(mention) = self.ids.inside_text(&call.arguments, known) else { return Ok(()) };
         let name = mention.name;
         let message = format!("expected '${name}' as a whole value: got it with other text, where no result is put in");
@@ -421,7 +422,7 @@ pub(super) fn refuse_repetition(
     let key = repetition::key(tool, arguments);
     let guides = setup.protocol.guides_to_results();
     let unread = if guides { state.unread(&key) } else { None };
-    let violation = match (state.repetition.check(&key, setup.limits.max_repeats), unread) {
+    let violation = match (state.calls.repetition.check(&key, setup.limits.max_repeats), unread) {
         (Verdict::Failed, unread) => {
             let message = format!("expected another call: '{tool}' with these arguments has failed before");
             let violation = Violation::new(Code::RepeatedAfterFailure, message);
@@ -434,7 +435,7 @@ pub(super) fn refuse_repetition(
         (Verdict::Exhausted(times), None) => {
             let message =
                 format!("expected another call: '{tool}' with these arguments gave the same result {times} times");
-            let hint = match state.last_of(&key).filter(|_| guides) {
+            let hint = match state.calls.repetition.last(&key).filter(|_| guides) {
                 Some(ticket) => format!("LOAD_TICKET {ticket} shows that result; or change the arguments, or finish"),
                 None => "use the result you have, change the arguments, or finish".to_owned(),
             };

@@ -25,19 +25,22 @@ impl RunMachine {
     /// The moves that the next reply can make.
     pub fn possible_moves(&self) -> PossibleMoves {
         let (state, setup) = (&self.state, &self.setup);
-        let calls = state.last_turn.is_none();
-        let called = !setup.call_first || state.called || !calls;
+        let calls = state.position.last_turn.is_none();
+        let called = !setup.call_first || state.calls.called || !calls;
         // An answer before any result was read would be made up: a call is to come first so that there is one.
-        let finish = called && (!setup.call_first || !calls || !setup.protocol.background() || state.has_read());
+        let finish =
+            called && (!setup.call_first || !calls || !setup.protocol.background() || state.conversation.has_read());
         let ids = |status: Status| -> Vec<String> {
             // Other protocols have no moves that name a ticket.
             let named = calls && setup.protocol.background();
-            let tickets = state.tickets.iter().filter(move |ticket| named && ticket.status() == status);
+            let tickets = state.calls.tickets.iter().filter(move |ticket| named && ticket.status() == status);
             tickets.map(|ticket| ticket.id.to_string()).collect()
         };
         let (in_progress, completed) = (ids(Status::InProgress), ids(Status::Completed));
         let mut agents: Vec<String> = Vec::new();
-        for agent in state.tickets.iter().filter(|ticket| calls && ticket.detached).filter_map(|t| t.call_id.clone()) {
+        for agent in
+            state.calls.tickets.iter().filter(|ticket| calls && ticket.detached).filter_map(|t| t.call_id.clone())
+        {
             if !agents.contains(&agent) {
                 agents.push(agent);
             }

@@ -1,7 +1,7 @@
 //! The machine's reading: replies in, whole or chunk by chunk, and what may be done before one has ended.
 
 use super::account::Spent;
-use super::event::{COUNTED, Event, FailedAttempt, Note, Shortened, Usage};
+use super::event::{Event, FailedAttempt, Note, Shortened, Usage};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
 use super::model_name::{ModelName, ReplyDetails};
@@ -16,7 +16,7 @@ use crate::tool::{Approval, ToolKind};
 impl RunMachine {
     /// Takes the next bytes of the reply.
     pub fn push(&mut self, chunk: &[u8], now: f64) -> Pushed {
-        if self.state.phase != Phase::Asking {
+        if self.state.position.phase != Phase::Asking {
             return Pushed { deltas: Vec::new(), stop: true };
         }
         let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
@@ -42,7 +42,7 @@ impl RunMachine {
 
     /// Ends a reply of which more is known.
     pub fn end_reply_with(&mut self, mut details: ReplyDetails, now: f64) {
-        if self.state.phase != Phase::Asking {
+        if self.state.position.phase != Phase::Asking {
             return;
         }
         let stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
@@ -67,7 +67,7 @@ impl RunMachine {
 
     /// Takes a whole reply of which more is known.
     pub fn reply_with(&mut self, text: &str, details: ReplyDetails, now: f64) {
-        if self.state.phase != Phase::Asking {
+        if self.state.position.phase != Phase::Asking {
             return;
         }
         let reply = self.read(text, details.finish_reason);
@@ -75,7 +75,7 @@ impl RunMachine {
     }
 
     fn take(&mut self, reply: Reply, streamed: bool, details: ReplyDetails, now: f64) {
-        let turn = self.state.turn;
+        let turn = self.state.position.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
         let reply = beside_tools(&*self.setup.protocol, &self.setup.tools, reply);
@@ -101,13 +101,16 @@ impl RunMachine {
     /// The model that wrote a reply; nothing if it is the one that the log says was asked.
     fn other_model(&self, stated: ModelName) -> ModelName {
         let model = if stated.is_unknown() { self.model.clone() } else { stated };
-        if model == self.state.asked_model { ModelName::default() } else { model }
+        if model == self.state.position.asked_model { ModelName::default() } else { model }
     }
 
     /// A request for the reply failed, and another one follows or the run ends. Does nothing if calls of the reply were
     /// started: see `has_early_calls`.
     pub fn attempt_failed(&mut self, attempt: FailedAttempt, now: f64) {
-        if self.state.phase != Phase::Asking || attempt.turn != self.state.turn || self.has_early_calls() {
+        if self.state.position.phase != Phase::Asking
+            || attempt.turn != self.state.position.turn
+            || self.has_early_calls()
+        {
             return;
         }
         self.stream = None;
@@ -120,10 +123,10 @@ impl RunMachine {
     /// The model is shown less of the conversation, in this request and later ones. Does nothing if calls of the reply
     /// were started, or if it would be shown more.
     pub fn shorten_history(&mut self, shortened: Shortened, now: f64) {
-        if self.state.phase != Phase::Asking
-            || shortened.turn != self.state.turn
+        if self.state.position.phase != Phase::Asking
+            || shortened.turn != self.state.position.turn
             || self.has_early_calls()
-            || !self.state.can_be_shortened(&shortened)
+            || !self.state.conversation.can_be_shortened(&shortened)
         {
             return;
         }
@@ -136,7 +139,7 @@ impl RunMachine {
 
     /// Whether calls of the reply that is still arriving were started.
     pub fn has_early_calls(&self) -> bool {
-        self.state.phase == Phase::Asking && !self.state.batch.is_empty()
+        self.state.position.phase == Phase::Asking && !self.state.calls.batch.is_empty()
     }
 
     /// Whether a part of the reply was read.
@@ -155,16 +158,16 @@ impl RunMachine {
 
     /// A limit of tokens or cost, here or above, for which nothing was counted.
     pub(super) fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
-        if self.start.version < COUNTED {
+        if !self.start.ends_uncounted() {
             return None;
         }
-        if let Some(limit) = self.setup.limits.of_usage().find(|limit| !self.state.is_counted(*limit)) {
+        if let Some(limit) = self.setup.limits.of_usage().find(|limit| !self.state.spending.is_counted(*limit)) {
             return Some(limit);
         }
         let found = match &self.shared_limits {
             SharedLimits::None => None,
             SharedLimits::Live(account) => {
-                account.usage_limits().into_iter().find(|limit| !self.state.is_counted(*limit))
+                account.usage_limits().into_iter().find(|limit| !self.state.spending.is_counted(*limit))
             }
             // Tickets and runs are reserved at the same place.
             SharedLimits::Replayed(replayed) => {
@@ -208,19 +211,20 @@ impl RunMachine {
             let tools = &self.setup.tools;
             let readonly = tools.find(&call.tool, self.setup.protocol.routes()).is_ok_and(|found| {
                 let called = matches!(found.tool.kind, ToolKind::Function | ToolKind::LookUp);
-                called && found.tool.starts_early(&self.state.more_approval)
+                called && found.tool.starts_early(&self.state.calls.more_approval)
             });
-            if !readonly || self.state.last_turn.is_some() {
+            if !readonly || self.state.position.last_turn.is_some() {
                 continue;
             }
             // The calls before it are needed to know what its references mean; they are planned with it.
             let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.batch, &self.state, &self.setup, &self.start) else {
+            let Ok(planned) = plan::calls(before, &self.state.calls.batch, &self.state, &self.setup, &self.start)
+            else {
                 return;
             };
             // A call that waits for one which has not started can't start early either.
             if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
-                call.ticket = self.state.tickets.next_id();
+                call.ticket = self.state.calls.tickets.next_id();
                 if call.needs.is_empty()
                     && call.approval == Approval::NotNeeded
                     && self.check_shared_limits(now, |account| account.reserve(1, 0)).is_ok()

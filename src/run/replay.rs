@@ -120,12 +120,12 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
         Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),
         Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
         Event::TicketOpened(_) | Event::Noted { note: Note::Exhausted(_) }
-            if machine.state().phase == Phase::Asking && machine.trusts_log() =>
+            if machine.state().position.phase == Phase::Asking && machine.trusts_log() =>
         {
             machine.emit(first.event.clone(), at);
         }
         Event::TicketOpened(_) => open_early(machine, records, at),
-        Event::Noted { note: Note::Exhausted(_) } if machine.state().phase == Phase::Asking => {
+        Event::Noted { note: Note::Exhausted(_) } if machine.state().position.phase == Phase::Asking => {
             open_early(machine, records, at);
         }
         Event::TicketPending { ticket, key, external } => {
@@ -143,11 +143,13 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             machine.attended = !at_rest;
             machine.approve(*ticket, arguments.clone(), by.as_deref(), at);
         }
-        Event::Moved { turn, .. } if machine.state().phase == Phase::Checking => machine.accept_answer(*turn, at),
+        Event::Moved { turn, .. } if machine.state().position.phase == Phase::Checking => {
+            machine.accept_answer(*turn, at)
+        }
         Event::Violated { turn, violation } if machine.is_checking(*turn) && machine.trusts_log() => {
             machine.record_violation((**violation).clone(), at);
         }
-        Event::Violated { turn, violation } if machine.state().phase == Phase::Checking => {
+        Event::Violated { turn, violation } if machine.state().position.phase == Phase::Checking => {
             machine.refuse_answer(*turn, &violation.message, at);
         }
         Event::UserSaid { text, parts, key } => machine.send_with(text, parts, key.as_deref(), at),
@@ -220,7 +222,7 @@ enum Cause<'a> {
 fn cause<'a>(machine: &RunMachine, records: &'a [Arc<Record>]) -> Cause<'a> {
     let is_cancelled = |record: &&Arc<Record>| matches!(&record.event, Event::TicketCompleted { outcome, .. } if outcome.is_cancelled());
     let cancelled = records.iter().take_while(is_cancelled).count();
-    let settling = machine.state().phase == Phase::Settling;
+    let settling = machine.state().position.phase == Phase::Settling;
     let mut rest = records.iter().skip(cancelled).map(|record| &record.event);
     match rest.find(|event| !matches!(event, Event::Noted { note: Note::Exhausted(_) })) {
         Some(Event::RunFinished { reason: StopReason::ModelError, error, .. }) => {

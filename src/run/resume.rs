@@ -91,7 +91,7 @@ impl RunMachine {
     /// It is not the log of a run.
     pub fn load(records: &[Arc<Record>]) -> Result<Self, LoadError> {
         let mut machine = Self::fold(records)?;
-        if !machine.state.midway {
+        if !machine.state.position.midway {
             return Ok(machine);
         }
         // A log that was cut by hand: what its last reply leads to is worked out again.
@@ -117,7 +117,7 @@ impl RunMachine {
         for record in records {
             machine.fold_one(record, record.seq == first)?;
         }
-        machine.pending = machine.state.open_calls.keys().copied().collect();
+        machine.pending = machine.state.calls.open_calls.keys().copied().collect();
         machine.attended = false;
         Ok(machine)
     }
@@ -147,33 +147,33 @@ impl RunMachine {
         for record in records {
             self.fold_one(record, false)?;
         }
-        self.pending = self.state.open_calls.keys().copied().collect();
+        self.pending = self.state.calls.open_calls.keys().copied().collect();
         Ok(())
     }
 
     /// Goes on as another reading of the same run, which may have left events out: all tickets count as changed.
     pub fn replace_by(&mut self, mut other: Self) {
-        other.state.tickets.renew(self.state.tickets.change_count());
+        other.state.calls.tickets.renew(self.state.calls.tickets.change_count());
         *self = other;
     }
 
     /// Resumes the run, after its process ended, its model failed or it was cancelled. Completed calls are not
     /// repeated; a call that had begun is treated as the effect of its tool says.
     pub fn resume(&mut self, now: f64) {
-        if !self.state.resumable() || self.state.messages.is_empty() {
+        if !self.state.position.resumable() || self.state.conversation.messages.is_empty() {
             return;
         }
         self.stream = None;
         self.started.clear();
-        self.pending = self.state.open_calls.keys().copied().collect();
+        self.pending = self.state.calls.open_calls.keys().copied().collect();
         self.cancelled.clear();
         self.checking.clear();
         self.approving.clear();
         self.asking.clear();
         (self.ended, self.attended) = (false, true);
-        let answered = self.state.turn.saturating_sub(1);
+        let answered = self.state.position.turn.saturating_sub(1);
         (self.asked, self.settled, self.checked) = (answered, answered, answered);
-        let begun = self.state.open_calls.iter();
+        let begun = self.state.calls.open_calls.iter();
         let begun = begun.filter(|(ticket, call)| {
             self.may_have_begun(**ticket, call) && !self.waits(call) && !self.awaits_result(**ticket)
         });
@@ -183,18 +183,18 @@ impl RunMachine {
         let (state, tools) = (&self.state, &self.setup.tools);
         let under_way: Vec<_> = begun
             .iter()
-            .filter_map(|ticket| Some((ticket, state.open_calls.get(ticket)?)))
+            .filter_map(|ticket| Some((ticket, state.calls.open_calls.get(ticket)?)))
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);
-                let is_task = state.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
+                let is_task = state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
                 // The run of a task has a log of its own, and continues from that.
                 let again = is_task
                     || spec.is_some_and(|spec| {
                         // What came of a call that others make is asked of them.
                         spec.effect != Effect::Once || spec.reconciles || spec.queue.is_some()
                     });
-                let early = state.phase == Phase::Asking
-                    && state.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.turn);
+                let early = state.position.phase == Phase::Asking
+                    && state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.turn == state.position.turn);
                 (*ticket, Arc::clone(&call.tool), again, early)
             })
             .collect();
@@ -219,7 +219,7 @@ impl RunMachine {
 
     /// The outcome of a call whose attempts have all failed, in a log that ends right after the last of them.
     fn last_failure(&self, ticket: TicketId) -> Option<Outcome> {
-        let message = self.state.open_calls.get(&ticket)?.failure.clone()?;
+        let message = self.state.calls.open_calls.get(&ticket)?.failure.clone()?;
         Some(Outcome::Error { message, transient: true }.after_attempts(self.attempts(ticket)))
     }
 }

@@ -48,7 +48,7 @@ impl RunMachine {
     /// # Errors
     /// `KeyTaken`: another one was said under it.
     pub fn was_said(&self, text: &str, parts: &[Part], key: &str) -> Result<bool, InputError> {
-        match self.state().said_keys.get(key) {
+        match self.state().conversation.said_keys.get(key) {
             None => Ok(false),
             Some(said) if said.is(text, parts) => Ok(true),
             Some(_) => Err(InputError::KeyTaken { run_id: self.run_id().to_owned(), key: key.to_owned() }),

@@ -17,15 +17,9 @@ impl RunMachine {
         self
     }
 
-    /// Whether the calls of this run that need approval are written down with their defaults: runs of earlier versions
-    /// have neither these nor a key.
-    pub(super) fn fills_defaults(&self) -> bool {
-        self.start.seal_key.is_some()
-    }
-
     /// The seal of a call as it is now, in hexadecimal digits; `None` without such a ticket.
     pub fn seal(&self, ticket: TicketId) -> Option<String> {
-        self.state.tickets.get(ticket).map(|ticket| self.seal_of(ticket))
+        self.state.calls.tickets.get(ticket).map(|ticket| self.seal_of(ticket))
     }
 
     fn seal_of(&self, ticket: &Ticket) -> String {

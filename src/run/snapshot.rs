@@ -1,6 +1,7 @@
 //! A folded state as it stands in a log.
 
 use super::state::RunState;
+use super::stored_state::StoredState;
 use crate::hex::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
@@ -21,7 +22,8 @@ impl Snapshot {
     /// # Errors
     /// It has no JSON form, which no state of a run is without.
     pub fn new(state: RunState) -> serde_json::Result<Self> {
-        Ok(Self { text: serde_json::value::to_raw_value(&state)?, state })
+        let stored = StoredState::from(state);
+        Ok(Self { text: serde_json::value::to_raw_value(&stored)?, state: stored.into() })
     }
 
     /// SHA-256 of its text.
@@ -47,8 +49,8 @@ impl Serialize for Snapshot {
 impl<'de> Deserialize<'de> for Snapshot {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let state = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
-        Ok(Self { text, state })
+        let stored: StoredState = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { text, state: stored.into() })
     }
 }
 

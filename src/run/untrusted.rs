@@ -22,14 +22,14 @@ impl RunMachine {
 
     /// Whether a run that begins in a call begins with what a model has written that had read untrusted results.
     pub fn begins_untrusted(&self, ticket: TicketId) -> bool {
-        let Some(call) = self.state.tickets.get(ticket) else { return false };
+        let Some(call) = self.state.calls.tickets.get(ticket) else { return false };
         // The code of a tool may pass anything on to a run that it starts.
-        call.untrusted || (call.kind != TicketKind::Task && self.state.untrusted)
+        call.untrusted || (call.kind != TicketKind::Task && self.state.conversation.untrusted)
     }
 
     /// A run that a call has started has read an untrusted result.
     pub fn read_untrusted(&mut self, ticket: TicketId) {
-        if self.state.open_calls.contains_key(&ticket) {
+        if self.state.calls.open_calls.contains_key(&ticket) {
             self.read_untrusted.insert(ticket);
         }
     }
@@ -52,7 +52,7 @@ impl RunMachine {
     /// files of results, and what earlier scripts have left.
     pub(super) fn has_read_untrusted(&self, ticket: TicketId) -> bool {
         let left = || {
-            let mut others = self.state.tickets.iter().filter(|other| other.untrusted);
+            let mut others = self.state.calls.tickets.iter().filter(|other| other.untrusted);
             others.any(|other| !other.parts.is_empty() || self.is_script(other.id))
         };
         self.read_untrusted.contains(&ticket) || (self.is_script(ticket) && left())
@@ -60,18 +60,18 @@ impl RunMachine {
 
     /// Whether the result of a call is made from what its model had read.
     pub(super) fn inherits(&self, ticket: TicketId) -> bool {
-        let Some(ticket) = self.state.tickets.get(ticket) else { return false };
+        let Some(ticket) = self.state.calls.tickets.get(ticket) else { return false };
         inherits_untrusted(ticket.kind, self.setup.tools.get(&ticket.tool))
     }
 
     /// Whether a call uses the untrusted result of another.
     pub(super) fn needs_untrusted(&self, ticket: TicketId) -> bool {
-        let Some(call) = self.state.open_calls.get(&ticket) else { return false };
-        call.needs.iter().filter_map(|need| self.state.tickets.get(*need)).any(|need| need.untrusted)
+        let Some(call) = self.state.calls.open_calls.get(&ticket) else { return false };
+        call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need)).any(|need| need.untrusted)
     }
 
     fn is_script(&self, ticket: TicketId) -> bool {
-        let spec = self.state.tickets.get(ticket).and_then(|ticket| self.setup.tools.get(&ticket.tool));
+        let spec = self.state.calls.tickets.get(ticket).and_then(|ticket| self.setup.tools.get(&ticket.tool));
         spec.is_some_and(|spec| spec.kind == ToolKind::Script)
     }
 }

@@ -15,8 +15,8 @@ impl RunMachine {
     pub fn deadline(&self) -> Option<f64> {
         let seconds = self.setup.limits.seconds.filter(|_| !self.state.is_waiting())?;
         // The last turn after a time limit is bounded too: by the same time once more.
-        let times = if self.state.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
-        Some(self.state.timed_from() + times * seconds)
+        let times = if self.state.position.last_turn == Some(Limit::Seconds) { 2.0 } else { 1.0 };
+        Some(self.state.spending.timed_from() + times * seconds)
     }
 
     /// Whether the deadline is reached. A replay takes that from its log: earlier versions counted other times.
@@ -35,14 +35,14 @@ impl RunMachine {
             SharedLimits::Replayed(_) => self.is_timed(),
             _ => self.is_out_of_time(now),
         };
-        if !is_due || matches!(self.state.phase, Phase::Finished | Phase::Idle) {
+        if !is_due || matches!(self.state.position.phase, Phase::Finished | Phase::Idle) {
             return;
         }
         // The time until now was that of others who worked for the run.
         self.attended = true;
         self.stream = None;
         self.cancel_all_but_waits(now);
-        if self.state.phase == Phase::Closing {
+        if self.state.position.phase == Phase::Closing {
             return self.close(now);
         }
         self.limit(Limit::Seconds, now);
@@ -57,7 +57,7 @@ impl RunMachine {
     /// Notes that nothing has worked on the run or on the runs below it since this time, of which its own log does not
     /// tell.
     pub fn pause(&mut self, since: f64, now: f64) {
-        let seconds = self.state.since_last(now).min(now - since);
+        let seconds = self.state.spending.since_last(now).min(now - since);
         let note = Event::Noted { note: Note::Paused(seconds) };
         if seconds > 0.0 && self.may_pause() && !self.state.is_paused_before(&note) {
             self.emit(note, now);
@@ -67,13 +67,13 @@ impl RunMachine {
     /// Seconds before an event in which no process worked on the run, if the event does not tell them.
     pub(super) fn untold_pause(&self, event: &Event, now: f64) -> Option<f64> {
         let is_told = self.attended || !self.may_pause() || self.state.is_paused_before(event);
-        (!is_told).then(|| self.state.since_last(now)).filter(|seconds| *seconds > 0.0)
+        (!is_told).then(|| self.state.spending.since_last(now)).filter(|seconds| *seconds > 0.0)
     }
 
     fn may_pause(&self) -> bool {
         self.is_timed()
-            && !self.state.messages.is_empty()
-            && self.state.phase != Phase::Finished
+            && !self.state.conversation.messages.is_empty()
+            && self.state.position.phase != Phase::Finished
             && !matches!(self.shared_limits, SharedLimits::Replayed(_))
     }
 }

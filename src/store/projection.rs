@@ -85,7 +85,7 @@ pub(super) fn tickets<'a>(run_id: &str, record: &'a Record, first: bool) -> Tick
             external: serde_json::to_string(external).unwrap_or_default(),
         },
         Event::Compacted { state, .. } if first => {
-            TicketChange::All(state.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
+            TicketChange::All(state.calls.tickets.iter().map(|ticket| from_snapshot(run_id, ticket)).collect())
         }
         _ => TicketChange::None,
     }
@@ -163,14 +163,14 @@ impl RunRow {
             Event::RunStarted(start) => self.start(start),
             Event::Compacted { start, state, .. } if first => {
                 self.start(start);
-                self.turns = state.turn;
-                self.violations = state.violations_total;
-                self.input_tokens = state.usage.input_tokens;
-                self.output_tokens = state.usage.output_tokens;
-                self.cached_tokens = state.usage.cached_tokens;
-                self.cost = state.usage.cost;
-                self.started_at = state.started_at;
-                if let Some(ending) = &state.ending {
+                self.turns = state.position.turn;
+                self.violations = state.position.violations_total;
+                self.input_tokens = state.spending.usage.input_tokens;
+                self.output_tokens = state.spending.usage.output_tokens;
+                self.cached_tokens = state.spending.usage.cached_tokens;
+                self.cost = state.spending.usage.cost;
+                self.started_at = state.spending.started_at;
+                if let Some(ending) = &state.position.ending {
                     self.stop_reason = Some(ending.reason);
                     self.error.clone_from(&ending.error);
                     self.finished_at = Some(record.at);

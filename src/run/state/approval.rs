@@ -10,27 +10,27 @@ impl RunState {
     pub(super) fn on_approval(&mut self, event: &Event) {
         match event {
             Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted } => {
-                if let Some(call) = self.open_calls.get_mut(ticket) {
+                if let Some(call) = self.calls.open_calls.get_mut(ticket) {
                     call.fill(arguments);
                     call.unchecked = *checks_approval;
                 }
-                self.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
-                self.tickets.distrust(*ticket, *untrusted);
+                self.calls.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
+                self.calls.tickets.distrust(*ticket, *untrusted);
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
-                if let Some(call) = self.open_calls.get_mut(ticket) {
+                if let Some(call) = self.calls.open_calls.get_mut(ticket) {
                     call.unchecked = false;
                 }
-                self.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
+                self.calls.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
             }
             Event::Approved { ticket, arguments, at_rest, by } => {
-                if let (Some(call), Some(arguments)) = (self.open_calls.get_mut(ticket), arguments) {
+                if let (Some(call), Some(arguments)) = (self.calls.open_calls.get_mut(ticket), arguments) {
                     call.fill(arguments);
                 }
-                self.tickets.approve(*ticket, arguments.as_ref(), by.as_ref());
-                let is_called = self.tickets.get(*ticket).is_some_and(|ticket| ticket.external.is_none());
+                self.calls.tickets.approve(*ticket, arguments.as_ref(), by.as_ref());
+                let is_called = self.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.external.is_none());
                 if *at_rest && is_called {
-                    self.unbegun.insert(*ticket);
+                    self.calls.unbegun.insert(*ticket);
                 }
             }
             _ => {}
@@ -39,7 +39,7 @@ impl RunState {
 
     /// Tells the model that a person has changed the arguments of a call.
     pub(super) fn note_edit(&mut self, id: TicketId, protocol: &dyn Protocol) {
-        let edited = self.tickets.get(id).filter(|ticket| ticket.decision == Some(Decision::Edited));
+        let edited = self.calls.tickets.get(id).filter(|ticket| ticket.decision == Some(Decision::Edited));
         let Some(ticket) = edited.filter(|ticket| ticket.outcome.as_ref().is_some_and(|end| !end.is_cancelled()))
         else {
             return;
@@ -50,12 +50,12 @@ impl RunState {
             None => format!("the call of '{}'", ticket.tool),
         };
         let mut arguments = ticket.arguments.as_ref().map(|arguments| arguments.to_json()).unwrap_or_default();
-        if arguments.len() > self.result_bytes {
-            let fits = (0..=self.result_bytes).rev().find(|end| arguments.is_char_boundary(*end));
+        if arguments.len() > self.conversation.result_bytes {
+            let fits = (0..=self.conversation.result_bytes).rev().find(|end| arguments.is_char_boundary(*end));
             arguments.truncate(fits.unwrap_or_default());
             arguments.push('…');
         }
         let note = format!("Note: a person changed the arguments of {call} before it was made: {arguments}");
-        self.entries.push(MessageEntry::Note(note));
+        self.conversation.entries.push(MessageEntry::Note(note));
     }
 }

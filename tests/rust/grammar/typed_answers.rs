@@ -402,12 +402,12 @@ fn an_answer_counts_once_the_program_accepts_it() {
         resumed.refuse_answer(1, "Too small.", 5.0);
         let commands = resumed.commands(5.0);
         assert!(matches!(commands.as_slice(), [Command::AskModel { turn: 2 }]), "{commands:?}");
-        assert!(resumed.state().messages.last().unwrap().content.contains("not executed: Too small."));
-        assert_eq!(resumed.state().violations, 1);
+        assert!(resumed.state().conversation.messages.last().unwrap().content.contains("not executed: Too small."));
+        assert_eq!(resumed.state().position.violations, 1);
         crate::kit::reply(&mut resumed, &answer);
         resumed.accept_answer(2, 6.0);
         assert!(matches!(resumed.commands(6.0).as_slice(), [Command::Finish]));
-        assert_eq!(resumed.state().ending.as_ref().unwrap().value.to_json(), r#"{"name":"Oslo","people":5}"#);
+        assert_eq!(resumed.state().position.ending.as_ref().unwrap().value.to_json(), r#"{"name":"Oslo","people":5}"#);
         lines.extend(log(&mut resumed));
         for end in 1..=lines.len() {
             let records = read_log(lines.get(..end).unwrap()).unwrap();

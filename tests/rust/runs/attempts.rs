@@ -97,7 +97,7 @@ fn attempts_are_counted_on_after_a_crash() {
     machine.resume(9.0);
     // A call of a tool with the effect `once` is in doubt, as without further attempts.
     assert!(machine.commands(9.0).iter().all(|command| !matches!(command, Command::CallTool { .. })));
-    let outcome = machine.state().tickets.get(T1).unwrap().outcome.clone();
+    let outcome = machine.state().calls.tickets.get(T1).unwrap().outcome.clone();
     assert!(matches!(outcome, Some(Outcome::InDoubt { .. })));
 
     fail(&mut before, 2, None);

@@ -38,14 +38,14 @@ fn a_message_is_told_with_the_next_outcome_and_reopens_a_run_that_only_waits() {
     machine.end_grace(2.0);
     assert_eq!(machine.commands(2.0), [Command::AskModel { turn: 2 }]);
     assert_eq!(reply(&mut machine, &output(r#"{"type": "RETURN", "value": 1}"#)), []);
-    assert_eq!(machine.state().phase, Phase::Closing);
+    assert_eq!(machine.state().position.phase, Phase::Closing);
     machine.send("Wait.", 3.0);
     assert_eq!(machine.commands(3.0), [Command::AskModel { turn: 3 }]);
     assert!(told(&machine).contains("Wait.") && told(&machine).contains("IN_PROGRESS"));
     reply(&mut machine, &output(r#"{"type": "RETURN", "value": 2}"#));
     machine.complete_call(TicketId(1), ok("1"), 4.0);
     assert_eq!(machine.commands(4.0), [Command::Finish]);
-    assert_eq!(machine.state().ending.as_ref().unwrap().value.to_json(), "2");
+    assert_eq!(machine.state().position.ending.as_ref().unwrap().value.to_json(), "2");
     replay(&take_log(&mut machine)).unwrap();
 }
 
@@ -58,15 +58,15 @@ fn steps_and_seconds_count_anew_after_a_message_to_a_run_that_is_over() {
     reply(&mut machine, &act("call", r#"{"a": 1}"#));
     machine.complete_call(TicketId(1), ok("1"), 101.0);
     machine.commands(101.0);
-    assert_eq!(machine.state().last_turn, Some(Limit::Turns));
+    assert_eq!(machine.state().position.last_turn, Some(Limit::Turns));
     assert_eq!(reply(&mut machine, FINISH), [Command::Finish]);
     machine.send("More.", 500.0);
     assert_eq!(machine.commands(500.0), [Command::AskModel { turn: 3 }]);
-    assert_eq!((machine.state().last_turn, machine.deadline()), (None, Some(510.0)));
+    assert_eq!((machine.state().position.last_turn, machine.deadline()), (None, Some(510.0)));
     reply(&mut machine, &act("call", r#"{"a": 2}"#));
     machine.complete_call(TicketId(2), ok("2"), 501.0);
     assert_eq!(machine.commands(501.0), [Command::AskModel { turn: 4 }]);
-    assert_eq!(machine.state().last_turn, Some(Limit::Turns));
+    assert_eq!(machine.state().position.last_turn, Some(Limit::Turns));
     assert_eq!(reply(&mut machine, FINISH), [Command::Finish]);
     replay(&take_log(&mut machine)).unwrap();
 }
@@ -99,10 +99,10 @@ fn gone_on(attended: bool) -> (Vec<Command>, RunMachine) {
 fn a_call_that_was_approved_while_nobody_worked_on_the_run_is_made_and_not_in_doubt() {
     let (commands, machine) = gone_on(false);
     assert!(matches!(commands[..], [Command::CallTool { ticket: TicketId(1), again: false, .. }]));
-    assert_eq!(machine.state().tickets.open_count(), 1);
+    assert_eq!(machine.state().calls.tickets.open_count(), 1);
     let (commands, machine) = gone_on(true);
     assert_eq!(commands, [Command::AskModel { turn: 2 }]);
-    let outcome = machine.state().tickets.get(TicketId(1)).unwrap().outcome.clone();
+    let outcome = machine.state().calls.tickets.get(TicketId(1)).unwrap().outcome.clone();
     assert!(matches!(outcome, Some(Outcome::InDoubt { .. })));
 }
 
@@ -134,7 +134,7 @@ fn a_run_keeps_its_own_instructions_limits_and_earlier_conversation() {
     reply(&mut machine, &act("call", r#"{"a": 1}"#));
     machine.complete_call(TicketId(1), ok(r#""more than nine bytes""#), 2.0);
     machine.commands(2.0);
-    assert_eq!(machine.state().limit, Some(Limit::Turns));
+    assert_eq!(machine.state().position.limit, Some(Limit::Turns));
     reply(&mut machine, FINISH);
     let log = take_log(&mut machine);
 
@@ -146,12 +146,12 @@ fn a_run_keeps_its_own_instructions_limits_and_earlier_conversation() {
         assert_eq!(one.setup().instructions.as_deref(), Some("Be brief."));
         assert_eq!(&*one.setup().prompt, "p\n\nBe brief.\n");
         assert_eq!(one.messages_before_task(), 2);
-        assert_eq!(one.state().messages, machine.state().messages);
+        assert_eq!(one.state().conversation.messages, machine.state().conversation.messages);
     }
-    assert_eq!(&*machine.state().messages[0].content, "p\n\nBe brief.\n");
-    assert_eq!(machine.state().messages[1..3], earlier);
-    assert_eq!(&*machine.state().messages[3].content, "work");
-    let told = &machine.state().messages[5].content;
+    assert_eq!(&*machine.state().conversation.messages[0].content, "p\n\nBe brief.\n");
+    assert_eq!(machine.state().conversation.messages[1..3], earlier);
+    assert_eq!(&*machine.state().conversation.messages[3].content, "work");
+    let told = &machine.state().conversation.messages[5].content;
     assert!(told.contains("more") && !told.contains("nine bytes"), "{told}");
 }
 
@@ -185,19 +185,19 @@ fn a_history_that_is_shortened_is_a_part_of_the_run() {
     let first = Shortened { summary: Some("One call.".into()), usage: Some(Box::new(usage)), ..shortened(2, 1, 1) };
     machine.shorten_history(first.clone(), 4.0);
     assert_eq!(machine.commands(4.0), []);
-    assert_eq!(machine.state().shortened.as_deref(), Some(&first));
-    assert_eq!(machine.state().usage.input_tokens, 610);
+    assert_eq!(machine.state().conversation.shortened.as_deref(), Some(&first));
+    assert_eq!(machine.state().spending.usage.input_tokens, 610);
     // The summary has reached the limit of tokens, which the next question finds.
     let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
     machine.reply(&act("call", r#"{"a": 2}"#), FinishReason::Stop, usage, 5.0);
     machine.commands(5.0);
     machine.complete_call(TicketId(2), ok("2"), 6.0);
     assert_eq!(machine.commands(6.0), [Command::AskModel { turn: 3 }]);
-    assert_eq!(machine.state().last_turn, Some(Limit::Tokens));
+    assert_eq!(machine.state().position.last_turn, Some(Limit::Tokens));
     let log = take_log(&mut machine);
-    assert_eq!(replay(&log).unwrap().state().shortened.as_deref(), Some(&first));
+    assert_eq!(replay(&log).unwrap().state().conversation.shortened.as_deref(), Some(&first));
     let snapshot = Arc::new(compact(&log).unwrap());
-    assert_eq!(RunMachine::load(&[snapshot]).unwrap().state().shortened.as_deref(), Some(&first));
+    assert_eq!(RunMachine::load(&[snapshot]).unwrap().state().conversation.shortened.as_deref(), Some(&first));
 }
 
 #[test]
@@ -218,15 +218,15 @@ fn a_history_is_not_shown_again_in_another_turn_or_after_calls_have_started() {
 #[test]
 fn the_last_words_of_the_user_are_found_again() {
     let mut machine = begun("react", Limits::default());
-    assert_eq!(machine.state().said_at, 0);
+    assert_eq!(machine.state().conversation.said_at, 0);
     reply(&mut machine, FINISH);
     machine.send("And in euros?", 2.0);
     machine.commands(2.0);
-    let said_at = machine.state().said_at;
-    assert_eq!(machine.state().messages[said_at].content.as_ref(), "And in euros?");
-    assert_eq!(said_at, machine.state().messages.len() - 1);
+    let said_at = machine.state().conversation.said_at;
+    assert_eq!(machine.state().conversation.messages[said_at].content.as_ref(), "And in euros?");
+    assert_eq!(said_at, machine.state().conversation.messages.len() - 1);
     reply(&mut machine, &act("call", r#"{"a": 1}"#));
     machine.complete_call(TicketId(1), ok("1"), 3.0);
     machine.commands(3.0);
-    assert_eq!(machine.state().said_at, said_at);
+    assert_eq!(machine.state().conversation.said_at, said_at);
 }

@@ -37,13 +37,17 @@ fn kept_logs_are_read_and_written_as_they_stand() {
         let machine = RunMachine::load(&records).unwrap();
         let state = machine.state();
         assert_eq!(
-            (state.tickets.len(), state.messages.len(), state.spent().runs),
+            (state.calls.tickets.len(), state.conversation.messages.len(), state.spent().runs),
             (tickets, messages, runs),
             "{name}"
         );
-        assert!(state.ending.is_some(), "{name}");
+        assert!(state.position.ending.is_some(), "{name}");
         assert!(replay(&records).is_ok(), "{name}");
         let snapshot = Arc::new(compact(&records).unwrap());
-        assert_eq!(RunMachine::load(&[snapshot]).unwrap().state().messages, state.messages, "{name}");
+        assert_eq!(
+            RunMachine::load(&[snapshot]).unwrap().state().conversation.messages,
+            state.conversation.messages,
+            "{name}"
+        );
     }
 }

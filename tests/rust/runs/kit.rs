@@ -102,7 +102,7 @@ pub(crate) fn ok(json: &str) -> Outcome {
 
 /// What the model was told last.
 pub(crate) fn told(machine: &RunMachine) -> &str {
-    &machine.state().messages.last().unwrap().content
+    &machine.state().conversation.messages.last().unwrap().content
 }
 
 /// The log so far, as another process reads it.

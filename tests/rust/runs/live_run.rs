@@ -1,6 +1,7 @@
 //! Log before effect: no command is returned before its events are in the store, and none once the store has refused.
 
 use crate::kit::{act, block, machine, ok, output};
+use crate::resume::text;
 use callslip::live::{ClaimedRun, LiveError, LiveRun};
 use callslip::protocol::FinishReason;
 use callslip::run::{Command, Event, Limits, Record, RunMachine};
@@ -48,7 +49,7 @@ fn json(records: &[Arc<Record>]) -> Vec<String> {
 }
 
 fn state(run: &LiveRun) -> String {
-    serde_json::to_string(run.machine().state()).unwrap()
+    text(run.machine().state())
 }
 
 /// A reply of each protocol with a call, and one that finishes.

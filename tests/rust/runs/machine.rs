@@ -65,12 +65,12 @@ fn assert_is_fold(machine: &RunMachine, protocol: &dyn Protocol, records: &[Arc<
         state.apply(&record.event, record.at, protocol);
     }
     let mine = machine.state();
-    assert_eq!(state.messages, mine.messages);
-    assert_eq!(state.phase, mine.phase);
-    assert_eq!(state.turn, mine.turn);
-    assert_eq!(state.usage, mine.usage);
-    assert_eq!(state.ending, mine.ending);
-    assert_eq!(state.tickets.to_json(None), mine.tickets.to_json(None));
+    assert_eq!(state.conversation.messages, mine.conversation.messages);
+    assert_eq!(state.position.phase, mine.position.phase);
+    assert_eq!(state.position.turn, mine.position.turn);
+    assert_eq!(state.spending.usage, mine.spending.usage);
+    assert_eq!(state.position.ending, mine.position.ending);
+    assert_eq!(state.calls.tickets.to_json(None), mine.calls.tickets.to_json(None));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_run_is_the_fold_of_its_events() {
     records.extend(machine.take_records());
     assert_is_fold(&machine, &React::default(), &records);
     assert!(records.iter().enumerate().all(|(position, record)| record.seq == position as u64));
-    let ending = machine.state().ending.as_ref().unwrap();
+    let ending = machine.state().position.ending.as_ref().unwrap();
     assert_eq!((ending.reason, ending.success), (StopReason::Finished, Some(true)));
 }
 
@@ -119,7 +119,7 @@ fn inputs_that_come_too_late_or_twice_change_nothing() {
     machine.commands(2.0);
     machine.complete_call(TicketId(1), ok("3"), 3.0);
     machine.complete_call(TicketId(1), ok("4"), 3.0);
-    assert_eq!(machine.state().tickets.get(TicketId(1)).unwrap().outcome.as_ref().unwrap().text(), "3");
+    assert_eq!(machine.state().calls.tickets.get(TicketId(1)).unwrap().outcome.as_ref().unwrap().text(), "3");
     machine.cancel(4.0);
     machine.cancel(4.0);
     let records = machine.take_records();
@@ -143,7 +143,7 @@ fn a_streamed_reply_is_the_same_as_a_whole_one() {
         // What follows may yet belong to it: the next character tells.
         assert!(streamed.push(b"\nO", 2.0).stop);
         streamed.end_reply(FinishReason::Stop, None, 2.0);
-        assert_eq!(streamed.state().messages, whole.state().messages);
+        assert_eq!(streamed.state().conversation.messages, whole.state().conversation.messages);
         assert_eq!(streamed.commands(2.0), commands);
     }
 }
@@ -160,8 +160,8 @@ fn what_follows_the_end_of_a_streamed_move_is_cut_wherever_the_chunk_ends() {
             }
         }
         machine.end_reply(FinishReason::Stop, None, 2.0);
-        assert_eq!(&*machine.state().messages.last().unwrap().content, call(1, 2));
-        assert_eq!(machine.state().tickets.len(), 1);
+        assert_eq!(&*machine.state().conversation.messages.last().unwrap().content, call(1, 2));
+        assert_eq!(machine.state().calls.tickets.len(), 1);
     }
 }
 
@@ -172,8 +172,8 @@ fn an_unknown_tool_stops_the_stream_as_soon_as_its_name_is_there() {
     assert!(!machine.push(br#"{"thought": "t", "action": "sub"#, 2.0).stop);
     assert!(machine.push(br#"tract", "#, 2.0).stop);
     machine.end_reply(FinishReason::Stop, None, 2.0);
-    assert_eq!(machine.state().violations, 1);
-    assert_eq!(machine.state().phase, Phase::Asking);
+    assert_eq!(machine.state().position.violations, 1);
+    assert_eq!(machine.state().position.phase, Phase::Asking);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_background_call_lets_the_model_go_on() {
     assert!(matches!(&commands[..], [Command::CallTool { .. }, Command::Settle]));
     machine.end_grace(2.1);
     assert_eq!(machine.commands(2.1), [Command::AskModel { turn: 2 }]);
-    assert!(machine.state().messages.last().unwrap().content.contains("IN_PROGRESS"));
+    assert!(machine.state().conversation.messages.last().unwrap().content.contains("IN_PROGRESS"));
     machine.complete_call(TicketId(1), ok("3"), 2.2);
     assert_eq!(machine.commands(2.2), []);
     let wait = r#"<thoughts>t</thoughts><output>{"type": "AWAIT", "ticket_id": "T1"}</output>"#;
@@ -211,7 +211,7 @@ fn a_time_limit_grants_one_last_turn_that_is_bounded_too() {
     assert_eq!(machine.deadline(), Some(120.0));
     machine.time_out(120.0);
     assert_eq!(machine.commands(120.0), [Command::Finish]);
-    assert_eq!(machine.state().ending.as_ref().unwrap().reason, StopReason::Limit);
+    assert_eq!(machine.state().position.ending.as_ref().unwrap().reason, StopReason::Limit);
 }
 
 fn named(model: &str, provider: &str) -> ModelName {

@@ -24,6 +24,7 @@ mod resume;
 // It takes a minute, and is the same with the border.
 #[cfg(not(feature = "python"))]
 mod small_scope;
+mod stored_states;
 mod tasks;
 mod untrusted;
 #[cfg(not(feature = "python"))]

@@ -114,9 +114,13 @@ fn is_continued(log: &[Arc<Record>], name: &str) {
         assert_eq!(text(replayed.unwrap().state()), text(machine.state()), "{name}, {end} events");
         let compacted = RunMachine::load(&[Arc::new(compact(head).unwrap())]).unwrap();
         assert_eq!(text(compacted.state()), text(machine.state()), "{name}, {end} events");
-        let tickets = machine.state().tickets.len();
+        let tickets = machine.state().calls.tickets.len();
         machine.resume(2e9);
-        assert_eq!(machine.state().tickets.len(), tickets, "{name}, {end} events: resuming makes no calls of its own");
+        assert_eq!(
+            machine.state().calls.tickets.len(),
+            tickets,
+            "{name}, {end} events: resuming makes no calls of its own"
+        );
         let whole: Vec<_> = head.iter().cloned().chain(machine.take_records()).collect();
         let replayed = replay(&whole);
         assert!(replayed.is_ok(), "{name}, {end} events, resumed: {}", replayed.unwrap_err());

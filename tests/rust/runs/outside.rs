@@ -55,7 +55,7 @@ fn the_first_answer_counts_and_a_wrong_one_changes_nothing() {
     assert!(
         log.iter().any(|record| matches!(&record.event, Event::TicketCompleted { by: Some(by), .. } if **by == *"ann"))
     );
-    assert_eq!(replay(&log).unwrap().state().tickets.get(ONE).unwrap().outcome.as_ref().unwrap().text(), "7");
+    assert_eq!(replay(&log).unwrap().state().calls.tickets.get(ONE).unwrap().outcome.as_ref().unwrap().text(), "7");
 }
 
 /// What the model is told with its next turn.
@@ -105,7 +105,7 @@ fn what_awaits_a_result_survives_a_crash_and_compaction() {
             let commands = resumed.commands(5.0);
             assert!(commands.contains(&Command::AskResult { ticket: ONE, until: Some(12.0) }), "{protocol}");
             answer(&mut resumed, ok("7"), "ann").unwrap();
-            assert!(resumed.state().tickets.get(ONE).unwrap().outcome.as_ref().unwrap().is_ok());
+            assert!(resumed.state().calls.tickets.get(ONE).unwrap().outcome.as_ref().unwrap().is_ok());
 
             // Answered while nobody works on the run.
             let mut at_rest = RunMachine::load(&log).unwrap();

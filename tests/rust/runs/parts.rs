@@ -7,7 +7,7 @@ use callslip::run::{Event, Limits, RunMachine, compact, read_contents, read_log,
 use callslip::ticket::TicketId;
 use std::sync::Arc;
 
-const TICKET_CALL: &str = r#"{"type": "CALL", "route": "call", "payload": {"a": 1}, "description": "c"}"#;
+pub(crate) const TICKET_CALL: &str = r#"{"type": "CALL", "route": "call", "payload": {"a": 1}, "description": "c"}"#;
 
 fn marked(mark: &str, data: &[u8]) -> Part {
     Part::new(&format!("{MARK}{mark}"), "text/plain", None, &Content::new(data))
@@ -18,7 +18,7 @@ fn labels(message: &Message) -> Vec<&str> {
 }
 
 /// A run of this protocol with an earlier conversation, a task, a call and a later message, all with files.
-fn with_files(protocol: &str, call: &str) -> RunMachine {
+pub(crate) fn with_files(protocol: &str, call: &str) -> RunMachine {
     let earlier = |role, content: &str, parts| Message { role, content: content.into(), short: None, parts };
     let before = vec![
         earlier(Role::User, &format!("See {MARK}a."), vec![marked("a", b"a")]),
@@ -40,15 +40,18 @@ fn with_files(protocol: &str, call: &str) -> RunMachine {
 fn files_have_labels_that_are_their_own() {
     let machine = with_files("react", &act("call", r#"{"a": 1}"#));
     let state = machine.state();
-    assert_eq!(&*state.messages[1].content, "See [file text/plain, 1 bytes, U1].");
+    assert_eq!(&*state.conversation.messages[1].content, "See [file text/plain, 1 bytes, U1].");
     assert_eq!(
-        &*state.messages[3].content,
+        &*state.conversation.messages[3].content,
         "Compare [file text/plain, 1 bytes, U2] with [file text/plain, 1 bytes, U3]"
     );
-    assert_eq!((labels(&state.messages[1]), labels(&state.messages[3])), (vec!["U1"], vec!["U2", "U3"]));
+    assert_eq!(
+        (labels(&state.conversation.messages[1]), labels(&state.conversation.messages[3])),
+        (vec!["U1"], vec!["U2", "U3"])
+    );
     let all: Vec<&str> = state.parts().iter().map(|part| &*part.label).collect();
     assert_eq!(all, ["U1", "U2", "U3", "U4", "T1.1", "T1.2"]);
-    let result = state.tickets.get(TicketId(1)).unwrap().outcome.as_ref().unwrap().text();
+    let result = state.calls.tickets.get(TicketId(1)).unwrap().outcome.as_ref().unwrap().text();
     assert_eq!(result, r#"{"file": "[file text/plain, 1 bytes, T1.1]", "more": ["[file text/plain, 1 bytes, T1.2]"]}"#);
 }
 
@@ -56,7 +59,7 @@ fn files_have_labels_that_are_their_own() {
 fn a_message_has_the_files_of_what_it_tells() {
     let machine = with_files("react", &act("call", r#"{"a": 1}"#));
     assert!(told(&machine).contains("T1.2") && told(&machine).contains("U4"), "{}", told(&machine));
-    assert_eq!(labels(machine.state().messages.last().unwrap()), ["T1.1", "T1.2", "U4"]);
+    assert_eq!(labels(machine.state().conversation.messages.last().unwrap()), ["T1.1", "T1.2", "U4"]);
 }
 
 /// In the ticket protocol a result is told once it is loaded, and a shortened history leaves it out again.
@@ -69,9 +72,9 @@ fn the_files_of_a_result_come_with_the_message_that_loads_it() {
     let long = format!(r#"["{MARK}d", "{}"]"#, "x".repeat(3_000));
     machine.complete_call_with(TicketId(1), ok(&long), &[marked("d", b"d")], 2.0);
     machine.commands(2.0);
-    assert_eq!(labels(machine.state().messages.last().unwrap()), Vec::<&str>::new());
+    assert_eq!(labels(machine.state().conversation.messages.last().unwrap()), Vec::<&str>::new());
     reply(&mut machine, &output(r#"{"type": "LOAD_TICKET", "ticket_id": "T1"}"#));
-    let last = machine.state().messages.last().unwrap();
+    let last = machine.state().conversation.messages.last().unwrap();
     assert_eq!(labels(last), ["T1"]);
     assert!(last.content.contains("[file text/plain, 1 bytes, T1]") && last.short.is_some());
 }
@@ -87,7 +90,7 @@ fn a_log_with_files_is_replayed_compacted_and_written() {
         let log = take_log(&mut machine);
         let folded = Arc::new(compact(&log).unwrap());
         for again in [replay(&log).unwrap(), RunMachine::load(&log).unwrap(), RunMachine::load(&[folded]).unwrap()] {
-            assert_eq!(again.state().messages, machine.state().messages, "{protocol}");
+            assert_eq!(again.state().conversation.messages, machine.state().conversation.messages, "{protocol}");
             assert_eq!(again.state().parts(), machine.state().parts(), "{protocol}");
         }
         let data = |sha256: &str| {
@@ -98,7 +101,7 @@ fn a_log_with_files_is_replayed_compacted_and_written() {
         let lines = write_log(&log, data).unwrap();
         assert_eq!(read_contents(&lines).unwrap().len(), 6, "{protocol}");
         let read = read_log(&lines).unwrap();
-        assert_eq!(replay(&read).unwrap().state().messages, machine.state().messages);
+        assert_eq!(replay(&read).unwrap().state().conversation.messages, machine.state().conversation.messages);
         // Every event has its bytes before it.
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with("{\"content\"")) {
             let event: callslip::run::Record = serde_json::from_str(line).unwrap();

@@ -252,7 +252,7 @@ impl RandomRun {
     }
 
     pub(crate) fn finished(&self) -> bool {
-        self.machine.state().phase == Phase::Finished
+        self.machine.state().position.phase == Phase::Finished
     }
 
     fn take(&mut self) {
@@ -319,7 +319,7 @@ impl RandomRun {
     }
 
     fn parked(&self) -> Option<TicketId> {
-        self.machine.state().tickets.iter().find(|ticket| ticket.parked).map(|ticket| ticket.id)
+        self.machine.state().calls.tickets.iter().find(|ticket| ticket.parked).map(|ticket| ticket.id)
     }
 
     fn decide(&mut self, more: u8) {
@@ -356,7 +356,7 @@ impl RandomRun {
     }
 
     fn is_task(&self, ticket: TicketId) -> bool {
-        self.machine.state().tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
+        self.machine.state().calls.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task)
     }
 
     /// A call ends, or the run of a task.
@@ -397,7 +397,7 @@ impl RandomRun {
     fn fail(&mut self, more: u8) {
         let usage = more.is_multiple_of(3).then(|| Box::new(spent(more / 8).usage));
         let attempt = FailedAttempt {
-            turn: self.machine.state().turn,
+            turn: self.machine.state().position.turn,
             model: "m".into(),
             error: "ConnectionError: refused".into(),
             wait: (!more.is_multiple_of(5)).then_some(f64::from(more) / 3.0),
@@ -412,7 +412,7 @@ impl RandomRun {
     fn shorten(&mut self, more: u8) {
         let exchanges = u32::from(more) / 16;
         let shortened = Shortened {
-            turn: self.machine.state().turn,
+            turn: self.machine.state().position.turn,
             exchanges,
             results: exchanges + u32::from(more % 3),
             summary: more.is_multiple_of(2).then(|| "So far.".into()),
@@ -425,7 +425,7 @@ impl RandomRun {
 
     fn answer(&mut self, choice: u8, more: u8) {
         let protocol = self.machine.setup().protocol.name();
-        let tickets = u32::try_from(self.machine.state().tickets.len()).unwrap();
+        let tickets = u32::try_from(self.machine.state().calls.tickets.len()).unwrap();
         let ticket = 1 + u32::from(choice) % (tickets + 1).max(1);
         let text = if choice % 4 == 3 { task_reply(protocol, more, ticket) } else { reply(protocol, more, ticket) };
         // Without usage a limit of tokens ends the run.
@@ -462,7 +462,7 @@ impl RandomRun {
                 self.fail(more);
                 return self.answer(choice / 2, more);
             }
-            if position == 5 && choice.is_multiple_of(11) && self.machine.state().phase == Phase::Asking {
+            if position == 5 && choice.is_multiple_of(11) && self.machine.state().position.phase == Phase::Asking {
                 // The process ends in mid-reply.
                 self.crash(more, 5.0);
                 return;

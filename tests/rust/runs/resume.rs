@@ -3,7 +3,7 @@
 use crate::random_run::{Kind, RandomRun, setup};
 use callslip::protocol::FinishReason;
 use callslip::run::event::VERSION;
-use callslip::run::{Command, Event, Note, Record, RunMachine, RunState, StopReason, compact, replay};
+use callslip::run::{Command, Event, Note, Record, RunMachine, RunState, Snapshot, StopReason, compact, replay};
 use callslip::ticket::{Outcome, TicketId, TicketKind};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ fn fold(kind: Kind, records: &[Arc<Record>]) -> RunState {
 }
 
 pub(crate) fn text(state: &RunState) -> String {
-    serde_json::to_string(state).unwrap()
+    serde_json::to_string(&Snapshot::new(state.clone()).unwrap()).unwrap()
 }
 
 /// Every ticket's outcome, the first that the log has for it.
@@ -69,7 +69,8 @@ proptest! {
         prop_assert_eq!(text(&whole), text(run.machine.state()));
         let (head, tail) = records.split_at(1 + cut.index(records.len()));
         // The fold of the prefix may be written down and read again, as compaction does.
-        let mut state: RunState = serde_json::from_str(&text(&fold(kind, head))).unwrap();
+        let stored: Snapshot = serde_json::from_str(&text(&fold(kind, head))).unwrap();
+        let mut state = RunState::clone(&stored);
         for record in tail {
             state.apply(&record.event, record.at, &*setup(kind).protocol);
         }
@@ -110,7 +111,7 @@ proptest! {
         }
         prop_assert!(run.finished() || was_over);
         if resumed || before.finished() && before.log.len() == head.len() {
-            prop_assert_eq!(run.machine.state().tickets.open_count(), 0);
+            prop_assert_eq!(run.machine.state().calls.tickets.open_count(), 0);
         }
         for (ticket, outcome) in &done {
             prop_assert!(run.made.iter().all(|(made, _)| made != ticket), "{} was made again", ticket);
@@ -148,16 +149,16 @@ proptest! {
     fn calls_under_way_are_treated_as_their_tools_say(kind in kinds(), choices in choices()) {
         let before = run(kind, &choices);
         let open: Vec<TicketId> = before.calls.clone();
-        let tool = |ticket: &TicketId| before.machine.state().tickets.get(*ticket).unwrap().tool.to_string();
-        let asking = before.machine.state().phase == callslip::run::Phase::Asking;
+        let tool = |ticket: &TicketId| before.machine.state().calls.tickets.get(*ticket).unwrap().tool.to_string();
+        let asking = before.machine.state().position.phase == callslip::run::Phase::Asking;
         let after = RandomRun::resume(before.log.clone(), 1e6);
         if before.finished() {
             return Ok(());
         }
         for ticket in &open {
             let made = after.made.iter().find(|(made, _)| made == ticket);
-            let early = asking && before.machine.state().tickets.get(*ticket).unwrap().turn == before.machine.state().turn;
-            let outcome = after.machine.state().tickets.get(*ticket).unwrap().outcome.as_ref();
+            let early = asking && before.machine.state().calls.tickets.get(*ticket).unwrap().turn == before.machine.state().position.turn;
+            let outcome = after.machine.state().calls.tickets.get(*ticket).unwrap().outcome.as_ref();
             match tool(ticket).as_str() {
                 _ if early => prop_assert!(matches!(outcome, Some(Outcome::Cancelled))),
                 "once" | "gated" | "script" => {
@@ -229,19 +230,19 @@ fn a_run_whose_model_failed_or_that_was_cancelled_goes_on_and_one_at_a_limit_doe
             _ => run.machine.model_failed("ConnectionError", 1001.0),
         }
         run.log.extend(run.machine.take_records());
-        assert_eq!(run.machine.state().ending.as_ref().unwrap().reason, reason);
+        assert_eq!(run.machine.state().position.ending.as_ref().unwrap().reason, reason);
         let mut again = RandomRun::resume(run.log, 1002.0);
         assert_eq!(again.asked, [1]);
         assert!(matches!(again.log.last().unwrap().event, Event::Noted { note: Note::Resumed }));
         again.happen(20, 15);
-        assert_eq!(again.machine.state().ending.as_ref().unwrap().reason, StopReason::Finished);
+        assert_eq!(again.machine.state().position.ending.as_ref().unwrap().reason, StopReason::Finished);
         assert!(replay(&again.log).is_ok());
     }
     let mut run = RandomRun::start(kind);
     while !run.finished() {
         run.happen(20, 0);
     }
-    assert_eq!(run.machine.state().ending.as_ref().unwrap().reason, StopReason::Limit);
+    assert_eq!(run.machine.state().position.ending.as_ref().unwrap().reason, StopReason::Limit);
     let length = run.log.len();
     assert_eq!(RandomRun::resume(run.log, 1e6).log.len(), length);
 }
@@ -297,9 +298,9 @@ fn logs_of_every_version_are_read_and_written_as_they_stand() {
             assert_eq!(&serde_json::to_string(record).unwrap(), line, "{name}");
         }
         let machine = RunMachine::load(&records).unwrap();
-        assert_eq!(machine.state().tickets.len(), tickets, "{name}");
-        assert_eq!(machine.state().messages.len(), messages, "{name}");
-        assert!(machine.state().ending.is_some(), "{name}");
+        assert_eq!(machine.state().calls.tickets.len(), tickets, "{name}");
+        assert_eq!(machine.state().conversation.messages.len(), messages, "{name}");
+        assert!(machine.state().position.ending.is_some(), "{name}");
     }
     let react: Vec<Arc<Record>> = kept_log("react").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Since version 3 a compacted run keeps the arguments of its tickets, the message of the last turn calls the

@@ -22,7 +22,7 @@ fn started(commands: &[Command]) -> Vec<(u32, &str, &str)> {
 
 #[track_caller]
 fn assert_refused(machine: &mut RunMachine, text: &str, code: &str, words: &str) {
-    assert_eq!(reply(machine, text), [Command::AskModel { turn: machine.state().turn }]);
+    assert_eq!(reply(machine, text), [Command::AskModel { turn: machine.state().position.turn }]);
     let records = machine.take_records();
     let violated = records.iter().find_map(|record| match &record.event {
         Event::Violated { violation, .. } => Some(violation.code.name()),
@@ -30,7 +30,7 @@ fn assert_refused(machine: &mut RunMachine, text: &str, code: &str, words: &str)
     });
     assert_eq!(violated, Some(code));
     assert!(told(machine).contains(words), "{}", told(machine));
-    assert_eq!(machine.state().tickets.open_count(), 0);
+    assert_eq!(machine.state().calls.tickets.open_count(), 0);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_last_turn_tells_the_results_of_agents_that_were_never_waited_for() {
     assert_eq!(machine.commands(3.0), []);
     let waits_for_one = block(&[("w", "wait_for_agents", r#"{"agent_ids": ["b"]}"#)]);
     assert_eq!(reply(&mut machine, &waits_for_one), [Command::AskModel { turn: 3 }]);
-    assert_eq!(machine.state().last_turn, Some(Limit::Turns));
+    assert_eq!(machine.state().position.last_turn, Some(Limit::Turns));
     let told = told(&machine);
     assert_eq!((told.matches("a plan").count(), told.matches("a text").count()), (1, 1), "{told}");
 }
@@ -168,20 +168,20 @@ fn runs_and_tickets_are_counted_over_the_tree() {
     // The third run is one too many, the third ticket is not.
     let mut sibling = below(&mut child, Limits::default());
     assert_eq!(reply(&mut sibling, &delegate("c")), [Command::AskModel { turn: 2 }]);
-    assert_eq!(sibling.state().last_turn, Some(Limit::Runs));
+    assert_eq!(sibling.state().position.last_turn, Some(Limit::Runs));
     assert!(matches!(&reply(&mut grandchild, &act("call", r#"{"a": 1}"#))[..], [Command::CallTool { .. }]));
     grandchild.complete_call(TicketId(1), ok("1"), 3.0);
     grandchild.commands(3.0);
     assert_eq!(reply(&mut grandchild, &act("call", r#"{"a": 2}"#)), [Command::AskModel { turn: 3 }]);
-    assert_eq!(grandchild.state().last_turn, Some(Limit::Tickets));
+    assert_eq!(grandchild.state().position.last_turn, Some(Limit::Tickets));
     reply(&mut grandchild, FINISH);
-    assert_eq!(grandchild.state().ending.as_ref().unwrap().reason, StopReason::Limit);
+    assert_eq!(grandchild.state().position.ending.as_ref().unwrap().reason, StopReason::Limit);
     let log = take_log(&mut grandchild);
     let exhausted =
         log.iter().filter(|record| matches!(record.event, Event::Noted { note: Note::Exhausted(Limit::Tickets) }));
     assert_eq!(exhausted.count(), 1);
     // On its own it would have had both limits to itself: its log says that others had not left them.
-    assert_eq!(replay(&log).unwrap().state().phase, Phase::Finished);
+    assert_eq!(replay(&log).unwrap().state().position.phase, Phase::Finished);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_run_counts_what_those_below_it_have_spent() {
     let usage = Usage { input_tokens: 75, ..Usage::default() };
     machine.complete(TicketId(2), ok("1"), &[], Some(Spent { usage, ..Spent::default() }), 4.0);
     machine.commands(4.0);
-    assert_eq!(machine.state().last_turn, Some(Limit::Tokens));
+    assert_eq!(machine.state().position.last_turn, Some(Limit::Tokens));
     assert!(replay(&take_log(&mut machine)).is_ok());
 }
 
@@ -224,7 +224,7 @@ fn what_a_run_has_spent_that_is_given_up_stands_in_the_log_of_the_one_above() {
     again.resume(4.0);
     assert_eq!(again.commands(4.0), [Command::AskModel { turn: 2 }]);
     assert_eq!(reply(&mut again, &act("call", r#"{"a": 1}"#)), [Command::AskModel { turn: 3 }]);
-    assert_eq!(again.state().last_turn, Some(Limit::Tickets));
+    assert_eq!(again.state().position.last_turn, Some(Limit::Tickets));
 }
 
 #[test]

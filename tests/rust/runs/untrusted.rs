@@ -27,7 +27,7 @@ fn flags(log: &[Arc<Record>]) -> BTreeMap<TicketId, bool> {
 }
 
 fn of_state(machine: &RunMachine) -> BTreeMap<TicketId, bool> {
-    machine.state().tickets.iter().map(|ticket| (ticket.id, ticket.untrusted)).collect()
+    machine.state().calls.tickets.iter().map(|ticket| (ticket.id, ticket.untrusted)).collect()
 }
 
 fn is_of_tool(outcome: &Outcome) -> bool {
@@ -47,19 +47,19 @@ proptest! {
         let snapshot = reread(&compact(&records).unwrap());
         let kept = RunMachine::load(&[snapshot]).unwrap();
         prop_assert_eq!(&of_state(&kept), &expected);
-        prop_assert_eq!(kept.state().untrusted, run.machine.state().untrusted);
+        prop_assert_eq!(kept.state().conversation.untrusted, run.machine.state().conversation.untrusted);
         let resumed = RandomRun::resume(records, 1e6);
         let after = of_state(&resumed.machine);
         prop_assert!(expected.iter().all(|(ticket, flag)| after[ticket] || !flag));
         let looked = |log: &[Arc<Record>]| log.iter().any(|record| matches!(
             &record.event, Event::TicketOpened(opened) if &*opened.tool == "look"
         ));
-        for ticket in run.machine.state().tickets.iter() {
+        for ticket in run.machine.state().calls.tickets.iter() {
             let inherits = ticket.kind == TicketKind::Task || matches!(&*ticket.tool, "script" | "wait_for_agents");
             prop_assert_eq!(ticket.untrusted, &*ticket.tool == "look" || (inherits && ticket.untrusted));
         }
         if !looked(&run.log) {
-            prop_assert!(!expected.values().any(|flag| *flag) && !run.machine.state().untrusted);
+            prop_assert!(!expected.values().any(|flag| *flag) && !run.machine.state().conversation.untrusted);
         }
     }
 
@@ -87,7 +87,7 @@ proptest! {
                 _ => {}
             }
         }
-        prop_assert_eq!(run.machine.state().untrusted, read);
+        prop_assert_eq!(run.machine.state().conversation.untrusted, read);
     }
 }
 
@@ -124,7 +124,7 @@ fn complete(machine: &mut RunMachine, ticket: u32, outcome: Outcome) {
 
 #[track_caller]
 fn assert_untrusted(machine: &mut RunMachine, expected: &[u32]) {
-    let found: Vec<u32> = machine.state().tickets.iter().filter(|it| it.untrusted).map(|it| it.id.0).collect();
+    let found: Vec<u32> = machine.state().calls.tickets.iter().filter(|it| it.untrusted).map(|it| it.id.0).collect();
     assert_eq!(found, expected);
     let log = take_log(machine);
     let again = replay(&log).unwrap();
@@ -203,7 +203,7 @@ fn a_run_that_is_begun_with_words_written_after_one_has_read_it() {
     reply(&mut child, &act("script", "{}"));
     complete(&mut child, 1, ok("1"));
     assert_untrusted(&mut child, &[1]);
-    assert!(child.state().untrusted);
+    assert!(child.state().conversation.untrusted);
 }
 
 #[test]
@@ -213,6 +213,6 @@ fn the_words_of_a_person_or_the_runtime_are_no_untrusted_result() {
         let mut react = machine("react");
         reply(&mut react, &act("page", "{}"));
         complete(&mut react, 1, outcome);
-        assert_eq!(react.state().untrusted, read);
+        assert_eq!(react.state().conversation.untrusted, read);
     }
 }

@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<(f64, Step)>> {
 const TOOLS: [&str; 4] = ["call", "gated", "outside", "gated_outside"];
 
 fn is_open(machine: &RunMachine, ticket: TicketId) -> bool {
-    machine.state().tickets.get(ticket).is_some_and(|ticket| ticket.outcome.is_none())
+    machine.state().calls.tickets.get(ticket).is_some_and(|ticket| ticket.outcome.is_none())
 }
 
 /// A driver with a clock of its own, which knows what it works on.
@@ -86,7 +86,7 @@ impl Drive {
     }
 
     fn finished(&self) -> bool {
-        self.machine.state().ending.is_some()
+        self.machine.state().position.ending.is_some()
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -104,7 +104,7 @@ impl Drive {
             self.worked += std::mem::take(&mut self.since);
         }
         self.log.extend(records);
-        self.is_asking &= self.machine.state().phase == Phase::Asking;
+        self.is_asking &= self.machine.state().position.phase == Phase::Asking;
         self.calls.retain(|ticket| is_open(&self.machine, *ticket));
         if self.is_alive {
             for command in commands {
@@ -119,7 +119,7 @@ impl Drive {
             return;
         }
         let state = self.machine.state();
-        let counted = self.now - state.started_at - state.paused;
+        let counted = self.now - state.spending.started_at - state.spending.paused;
         assert!((counted - self.worked).abs() < 1e-6, "counted {counted}, worked {}: {:?}", self.worked, self.log);
         if self.is_alive {
             assert_eq!(self.machine.deadline().is_some(), self.works(), "{:?}", self.log);
@@ -129,7 +129,7 @@ impl Drive {
     fn step(&mut self, step: &Step) {
         let (now, machine) = (self.now, &mut self.machine);
         let first = |which: &dyn Fn(TicketId) -> bool| {
-            let tickets = machine.state().tickets.iter().map(|ticket| ticket.id);
+            let tickets = machine.state().calls.tickets.iter().map(|ticket| ticket.id);
             tickets.filter(|ticket| is_open(machine, *ticket)).find(|ticket| which(*ticket))
         };
         let approving = first(&|ticket| machine.awaits_approval(ticket));

@@ -224,7 +224,7 @@ pub(crate) fn run_of(
     let mut machine = started(setup(protocol, tools));
     machine.reply(text, FinishReason::Stop, None, 2.0);
     machine.commands(2.0);
-    let told = machine.state().messages.last().map(|message| message.content.to_string());
+    let told = machine.state().conversation.messages.last().map(|message| message.content.to_string());
     let (outcome, repairs) = outcome(&mut machine);
     (outcome, repairs, told.unwrap_or_default())
 }

@@ -37,7 +37,7 @@ impl World {
         let now = self.now;
         let machine = self.run(id).machine.as_mut().unwrap();
         let commands = machine.commands(now);
-        let (records, phase) = (machine.take_records(), machine.state().phase);
+        let (records, phase) = (machine.take_records(), machine.state().position.phase);
         self.write(id, records);
         let run = self.run(id);
         if phase != Phase::Settling {
@@ -205,7 +205,7 @@ impl World {
         self.run(id).tasks.remove(&ticket);
         let child = self.runs[&child_id(id, ticket)].machine.as_ref().unwrap();
         let spent = child.state().spent();
-        let outcome = match &child.state().ending {
+        let outcome = match &child.state().position.ending {
             Some(ending) if ending.reason == StopReason::Finished => ok("1"),
             _ => Outcome::Error { message: "The agent failed.".to_owned(), transient: false },
         };
@@ -247,9 +247,9 @@ impl World {
     pub(crate) fn check_end(&self) {
         for (id, run) in &self.runs {
             let state = RunMachine::load(&run.log).unwrap();
-            let open = state.state().tickets.open_count();
+            let open = state.state().calls.tickets.open_count();
             self.check(open == 0, &|| format!("all is over, and {id} has {open} open tickets"));
-            let ended = state.state().phase == Phase::Finished;
+            let ended = state.state().position.phase == Phase::Finished;
             self.check(ended, &|| format!("all is over, and {id} is not"));
         }
     }

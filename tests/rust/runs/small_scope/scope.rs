@@ -113,7 +113,7 @@ impl Scope {
     /// The replies that the model of a run may give now, by their choices. `left` is how many tickets may still be
     /// opened in all, `runs` how many runs may.
     pub(crate) fn replies(&self, depth: usize, state: &RunState, left: usize, runs: usize) -> Vec<Choice> {
-        let more = state.turn <= self.turns[depth] && state.last_turn.is_none();
+        let more = state.position.turn <= self.turns[depth] && state.position.last_turn.is_none();
         let fits = |choice: &Choice| {
             let (tickets, tasks) = needs(*choice);
             tickets <= left && tasks <= runs && (more || *choice == Choice::Finish)
@@ -160,8 +160,8 @@ fn expert() -> ToolSpec {
 }
 
 fn ticket(choice: Choice, state: &RunState) -> Option<String> {
-    let next = state.tickets.len() + 1;
-    let with = |done: bool| state.tickets.iter().filter(move |ticket| ticket.outcome.is_some() == done);
+    let next = state.calls.tickets.len() + 1;
+    let with = |done: bool| state.calls.tickets.iter().filter(move |ticket| ticket.outcome.is_some() == done);
     let on = |kind: &str, ticket: &callslip::ticket::Ticket| format!(r#""{kind}", "ticket_id": "{}""#, ticket.id);
     let call = |tool| format!(r#""CALL", "route": "{tool}", "payload": {{"a": {next}}}, "description": "c""#);
     let said = match choice {
@@ -181,7 +181,7 @@ fn ticket(choice: Choice, state: &RunState) -> Option<String> {
 }
 
 fn chatty(choice: Choice, state: &RunState) -> Option<String> {
-    let turn = state.turn;
+    let turn = state.position.turn;
     let row = |id: &str, tool: &str, arguments: &str| {
         format!(r#"{{"call_id": "{id}{turn}", "tool_name": "{tool}", "arguments": {{{arguments}}}}}"#)
     };
@@ -190,6 +190,7 @@ fn chatty(choice: Choice, state: &RunState) -> Option<String> {
     let spawn = |id| row(id, "spawn_agent", &format!(r#""role": "R", "prompt": "part {id}{turn}""#));
     let wait = |ids: &[String]| row("wait", "wait_for_agents", &format!(r#""agent_ids": [{}]"#, ids.join(", ")));
     let agents: Vec<String> = state
+        .calls
         .tickets
         .iter()
         .filter(|ticket| ticket.detached)
@@ -222,7 +223,7 @@ fn chatty(choice: Choice, state: &RunState) -> Option<String> {
 }
 
 fn react(choice: Choice, state: &RunState) -> Option<String> {
-    let next = state.tickets.len() + 1;
+    let next = state.calls.tickets.len() + 1;
     let act = |tool: &str, arguments: &str| {
         format!(r#"{{"thought": "t", "action": "{tool}", "args": "{{{}}}"}}"#, arguments.replace('"', r#"\""#))
     };

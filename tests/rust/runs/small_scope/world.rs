@@ -1,6 +1,7 @@
 //! A driver in small: a tree of runs, what is under way for each of them, and all that may happen next.
 
 use super::scope::{Choice, Scope};
+use crate::resume::text;
 use callslip::run::{Phase, Record, RunMachine, RunState, Setup};
 use callslip::ticket::{Outcome, TicketId};
 use serde_json::value::RawValue;
@@ -110,7 +111,7 @@ impl Run {
     }
 
     fn machine(&self) -> Option<&RunMachine> {
-        self.machine.as_ref().filter(|machine| machine.state().phase != Phase::Finished)
+        self.machine.as_ref().filter(|machine| machine.state().position.phase != Phase::Finished)
     }
 }
 
@@ -141,9 +142,9 @@ pub(super) fn depth(run: &str) -> usize {
 /// All of a state but the words of its transcript, which decide nothing.
 pub(super) fn hash(state: &RunState) -> u64 {
     let mut state = state.clone();
-    let last = state.messages.drain(..).next_back().map(|message| message.role.as_str());
+    let last = state.conversation.messages.drain(..).next_back().map(|message| message.role.as_str());
     let mut hasher = DefaultHasher::new();
-    (last, serde_json::to_string(&state).unwrap()).hash(&mut hasher);
+    (last, text(&state)).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -317,7 +318,7 @@ impl World {
             for record in run.log.iter().skip(1) {
                 let _ = writeln!(text, "  {} {}", record.seq, serde_json::to_string(&record.event).unwrap());
             }
-            let phase = run.machine.as_ref().map(|machine| machine.state().phase);
+            let phase = run.machine.as_ref().map(|machine| machine.state().position.phase);
             let _ = writeln!(text, "  {phase:?}, asking {}, settling {}", run.asking, run.settling);
         }
         text
@@ -325,7 +326,7 @@ impl World {
 }
 
 fn decisions(id: &str, machine: &RunMachine, steps: &mut Vec<Step>) {
-    for ticket in machine.state().tickets.iter().filter(|ticket| ticket.parked) {
+    for ticket in machine.state().calls.tickets.iter().filter(|ticket| ticket.parked) {
         steps.extend([true, false].map(|approved| Step::Decide(id.to_owned(), ticket.id, approved)));
     }
 }

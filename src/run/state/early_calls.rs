@@ -1,17 +1,17 @@
 //! Calls that were started while their reply was still arriving: they count once the reply stands. Of one that is lost
 //! or refused the message says that nothing was executed, so that nothing of it may be held against the next reply.
 
-use super::state::{Phase, RunState};
+use super::Calls;
 use crate::ticket::TicketId;
 
-impl RunState {
+impl Calls {
     /// Counts how a call ended, for the guard against repetition. Returns how often it has now given this result in a
-    /// row; 0 where that is not known yet, or does not count.
-    pub(super) fn count(&mut self, key: String, id: TicketId) -> u32 {
+    /// row; 0 where that is not known yet, because the reply is still `arriving`, or does not count.
+    pub(super) fn count(&mut self, key: String, id: TicketId, arriving: bool) -> u32 {
         if self.unheard.contains(&id) {
             return 0;
         }
-        if self.phase == Phase::Asking && self.batch.values().any(|early| *early == id) {
+        if arriving && self.batch.values().any(|early| *early == id) {
             self.early.insert(id, key);
             return 0;
         }

@@ -1,11 +1,82 @@
-//! What an old log says of a reply. It is not read again: a later version may read it in another way.
+//! What is done only for logs of earlier versions: the rules by which their runs began, and their replies, which are not
+//! read again because a later version may read them in another way.
+//!
+//! At 1.0 this file can go, with each call of it: logs of 0.x are readable by the last 0.x.
 
-use super::event::{Event, Note, REREAD, Record};
+use super::event::{Event, Note, Record, Start};
 use super::machine::RunMachine;
 use super::plan::Refusal;
 use super::state::Phase;
 use crate::protocol::{FinishReason, Move};
 use std::sync::Arc;
+
+/// The first version whose records say with which arguments a call is made that uses other calls' results.
+const FILLED: u32 = 3;
+
+/// The first version whose runs end if nothing counts what a limit bounds.
+const COUNTED: u32 = 4;
+
+/// The first version in which a message of the user lets calls be made again that were refused.
+const AGAIN: u32 = 8;
+
+/// The first version in which the run's own task is in the list of tickets that the model is shown (ticket).
+const OWN_TICKET: u32 = 9;
+
+/// The first version whose calls are planned by today's rules of references (chatty) and of whole bodies (ticket).
+const WHOLE_VALUES: u32 = 9;
+
+/// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
+const REREAD: u32 = 9;
+
+/// The first version whose tools say how the program reads what looks like another type.
+const READ_TYPES: u32 = 9;
+
+/// The first version whose messages keep each result in a frame that its text can't end.
+const FRAMED: u32 = 9;
+
+impl Start {
+    /// Whether the log says with which arguments a call is made that uses other calls' results.
+    pub(super) fn writes_filled_arguments(&self) -> bool {
+        self.version >= FILLED
+    }
+
+    /// Whether the run ends if nothing counts what a limit bounds.
+    pub(super) fn ends_uncounted(&self) -> bool {
+        self.version >= COUNTED
+    }
+
+    /// Whether a message of the user lets calls be made again that were refused.
+    pub(super) fn counts_calls_per_message(&self) -> bool {
+        self.version >= AGAIN
+    }
+
+    /// Whether the list of tickets has the run's own task (ticket).
+    pub(super) fn lists_own_task(&self) -> bool {
+        self.version >= OWN_TICKET
+    }
+
+    /// Whether only whole strings are references (chatty), numbers are none, and a call may have its whole body in one
+    /// value (ticket).
+    pub(super) fn plans_whole_values(&self) -> bool {
+        self.version >= WHOLE_VALUES
+    }
+
+    /// Whether the tools say how the program reads what looks like another type.
+    pub(super) fn knows_read_types(&self) -> bool {
+        self.version >= READ_TYPES
+    }
+
+    /// Whether each result is in a frame that its text can't end.
+    pub(super) fn frames_results(&self) -> bool {
+        self.version >= FRAMED
+    }
+
+    /// Whether calls that need approval are written down with their defaults. Runs of earlier versions have no key for
+    /// seals either.
+    pub(super) fn fills_defaults(&self) -> bool {
+        self.seal_key.is_some()
+    }
+}
 
 impl RunMachine {
     /// Whether a replay takes what replies lead to from the log.
@@ -17,7 +88,7 @@ impl RunMachine {
     pub(super) fn take_recorded(&mut self, records: &[Arc<Record>], now: f64) {
         let Some((first, rest)) = records.split_first() else { return };
         let Event::ModelReplied { text, finish_reason, .. } = &first.event else { return };
-        if self.state.phase != Phase::Asking {
+        if self.state.position.phase != Phase::Asking {
             return;
         }
         self.stream = None;
@@ -53,7 +124,7 @@ impl RunMachine {
     /// Makes a move that was checked when it was logged. `records` are those after it.
     fn follow_recorded(&mut self, moved: &Move, records: &[Arc<Record>], now: f64) {
         let calls = match moved {
-            Move::Call { calls } => calls.len() - self.state.batch.len().min(calls.len()),
+            Move::Call { calls } => calls.len() - self.state.calls.batch.len().min(calls.len()),
             Move::Delegate { .. } => 1,
             _ => 0,
         };
@@ -70,7 +141,7 @@ impl RunMachine {
         } else {
             Vec::new()
         };
-        self.emit(Event::Moved { turn: self.state.turn, moved: moved.clone() }, now);
+        self.emit(Event::Moved { turn: self.state.position.turn, moved: moved.clone() }, now);
         for call in opened {
             self.emit(call.clone(), now);
         }
