@@ -134,14 +134,14 @@ impl RunMachine {
     /// The questions that are due about open calls: to the program, then to a person.
     pub(super) fn approval_questions(&mut self) -> Vec<Command> {
         let mut questions = Vec::new();
-        for ticket in &self.pending {
+        for ticket in &self.given.pending {
             let Some(call) = self.state.calls.open_calls.get(ticket) else { continue };
-            if call.unchecked && self.checking.insert(*ticket) {
+            if call.unchecked && self.given.checking.insert(*ticket) {
                 let (tool, arguments) = (Arc::clone(&call.tool), Arc::clone(&call.arguments));
                 questions.push(Command::CheckApproval { ticket: *ticket, tool, arguments });
             } else if call.is_final()
                 && self.state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.parked)
-                && self.approving.insert(*ticket)
+                && self.given.approving.insert(*ticket)
             {
                 questions.push(Command::AskApproval { ticket: *ticket });
             }

@@ -62,7 +62,7 @@ impl RunMachine {
                 self.emit(event, now);
                 continue;
             }
-            let failed = self.pending.iter().find_map(|ticket| {
+            let failed = self.given.pending.iter().find_map(|ticket| {
                 let call = self.state.calls.open_calls.get(ticket).filter(|call| !self.waits(call))?;
                 let need = call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need));
                 let bad =
@@ -90,7 +90,7 @@ impl RunMachine {
         {
             return false;
         }
-        let due = self.pending.iter().find(|ticket| {
+        let due = self.given.pending.iter().find(|ticket| {
             let call = self.state.calls.open_calls.get(ticket);
             call.is_some_and(|call| !call.is_final() && self.state.calls.has_needs(call) && !self.waits(call))
         });
@@ -117,7 +117,7 @@ impl RunMachine {
 
     /// A call that waits for agents which have all ended, with its outcome.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
-        let (ticket, call) = self.pending.iter().find_map(|ticket| {
+        let (ticket, call) = self.given.pending.iter().find_map(|ticket| {
             let call = self.state.calls.open_calls.get(ticket)?;
             (self.waits(call) && self.state.calls.has_needs(call)).then_some((*ticket, call))
         })?;
@@ -129,16 +129,9 @@ impl RunMachine {
 
     /// The commands for the driver. Each is returned once.
     pub fn commands(&mut self, now: f64) -> Vec<Command> {
-        let mut commands: Vec<Command> = self
-            .cancelled
-            .drain(..)
-            .filter(|ticket| {
-                let was_asked =
-                    [&self.checking, &self.approving, &self.asking].iter().any(|asked| asked.contains(ticket));
-                self.started.remove(ticket) || was_asked
-            })
-            .map(|ticket| Command::Cancel { ticket })
-            .collect();
+        let mut cancelled = std::mem::take(&mut self.given.cancelled);
+        cancelled.retain(|ticket| self.given.take_back(*ticket));
+        let mut commands: Vec<Command> = cancelled.into_iter().map(|ticket| Command::Cancel { ticket }).collect();
         // A call that can't be made after all completes its ticket, and may free or fail others.
         loop {
             let ready = self.ready();
@@ -146,30 +139,30 @@ impl RunMachine {
                 break;
             }
             for ticket in ready {
-                self.pending.remove(&ticket);
-                self.started.insert(ticket);
+                self.given.pending.remove(&ticket);
+                self.given.started.insert(ticket);
                 commands.extend(self.call(ticket, now));
             }
         }
         commands.extend(self.approval_questions());
         commands.extend(self.result_questions());
         match self.state.position.phase {
-            Phase::Asking if self.asked < self.state.position.turn => {
-                self.asked = self.state.position.turn;
+            Phase::Asking if self.given.asked < self.state.position.turn => {
+                self.given.asked = self.state.position.turn;
                 commands.push(Command::AskModel { turn: self.state.position.turn });
             }
-            Phase::Checking if self.checked < self.state.position.turn => {
-                self.checked = self.state.position.turn;
+            Phase::Checking if self.given.checked < self.state.position.turn => {
+                self.given.checked = self.state.position.turn;
                 if let Some(Move::Finish { value, .. }) = self.state.position.offered.as_deref() {
                     commands.push(Command::CheckAnswer { turn: self.state.position.turn, value: Arc::clone(value) });
                 }
             }
-            Phase::Settling if self.settled < self.state.position.turn => {
-                self.settled = self.state.position.turn;
+            Phase::Settling if self.given.settled < self.state.position.turn => {
+                self.given.settled = self.state.position.turn;
                 commands.push(Command::Settle);
             }
-            Phase::Finished if !self.ended => {
-                self.ended = true;
+            Phase::Finished if !self.given.ended => {
+                self.given.ended = true;
                 commands.push(Command::Finish);
             }
             _ => {}
@@ -179,7 +172,7 @@ impl RunMachine {
 
     /// The open calls that were not started and have all the results they need.
     fn ready(&self) -> Vec<TicketId> {
-        let ready = self.pending.iter().filter(|ticket| {
+        let ready = self.given.pending.iter().filter(|ticket| {
             let call = self.state.calls.open_calls.get(ticket).filter(|call| self.state.calls.has_needs(call));
             let is_due = |call: &OpenCall| call.is_final() || !self.start.writes_filled_arguments();
             let is_made = |call| !self.waits(call) && !self.is_external(**ticket);
@@ -192,7 +185,7 @@ impl RunMachine {
     fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
         let call = self.state.calls.open_calls.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
-        let again = self.again.contains(&ticket);
+        let again = self.given.again.contains(&ticket);
         let arguments = if call.is_final() {
             Ok(Arc::clone(&call.arguments))
         } else {

@@ -43,7 +43,7 @@ impl RunMachine {
     }
 
     pub(super) fn cancel_call(&mut self, ticket: TicketId, begun: bool, now: f64) {
-        self.cancelled.push(ticket);
+        self.given.cancelled.push(ticket);
         let outcome = if begun { Outcome::Cancelled } else { Outcome::NotBegun };
         // A cancelled run does not report what it has spent. If there are several, the first has the sum.
         let spent = match &self.shared_limits {

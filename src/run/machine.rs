@@ -5,6 +5,7 @@
 use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
 use super::event::{Event, FailedCall, Note, Parent, Record, Start, StopReason, VERSION};
+use super::given::Given;
 use super::limits::{Limit, Limits};
 use super::model_name::ModelName;
 use super::outside::Told;
@@ -61,29 +62,11 @@ pub struct RunMachine {
     fresh: Vec<Arc<Record>>,
     pub(super) seq: u64,
     pub(super) stream: Option<Stream>,
-    /// The turns of the last `AskModel` and of the last `Settle`.
-    pub(super) asked: u32,
-    pub(super) settled: u32,
-    /// The turn of the last `CheckAnswer`.
-    pub(super) checked: u32,
-    /// Open tickets whose calls have no command yet.
-    pub(super) pending: BTreeSet<TicketId>,
-    /// Tickets whose calls have a command.
-    pub(super) started: BTreeSet<TicketId>,
-    /// Tickets whose calls an earlier process may have made.
-    pub(super) again: BTreeSet<TicketId>,
-    /// Tickets for which the program is asked whether they need approval.
-    pub(super) checking: BTreeSet<TicketId>,
-    /// Tickets whose approval is asked for.
-    pub(super) approving: BTreeSet<TicketId>,
-    /// Tickets whose results from outside are asked for.
-    pub(super) asking: BTreeSet<TicketId>,
-    pub(super) cancelled: Vec<TicketId>,
+    pub(super) given: Given,
     /// Calls in which a run has read untrusted results.
     pub(super) read_untrusted: BTreeSet<TicketId>,
     /// What the agent that continues the run asks for beyond the run's own approval, and is not in the log yet.
     pub(super) more_approval: MoreApproval,
-    pub(super) ended: bool,
     /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
     pub(super) attended: bool,
 }
@@ -131,19 +114,9 @@ impl RunMachine {
             fresh: Vec::new(),
             seq: 0,
             stream: None,
-            asked: 0,
-            settled: 0,
-            checked: 0,
-            pending: BTreeSet::new(),
-            started: BTreeSet::new(),
-            again: BTreeSet::new(),
-            checking: BTreeSet::new(),
-            approving: BTreeSet::new(),
-            asking: BTreeSet::new(),
-            cancelled: Vec::new(),
+            given: Given::default(),
             read_untrusted: BTreeSet::new(),
             more_approval: MoreApproval::new(),
-            ended: false,
             attended: true,
         }
     }
@@ -325,9 +298,8 @@ impl RunMachine {
         self.emit(Event::UserSaid { text: text.into(), parts, key: key.map(Arc::from) }, now);
         self.note_more_approval(now);
         if was_over {
-            (self.ended, self.attended) = (false, true);
-            (self.asked, self.settled, self.checked) =
-                (self.state.position.turn, self.state.position.turn, self.state.position.turn);
+            (self.given.ended, self.attended) = (false, true);
+            self.given.skip(self.state.position.turn);
         }
         self.advance(now);
     }
@@ -471,8 +443,8 @@ impl RunMachine {
     fn write(&mut self, event: Event, now: f64) {
         self.state.apply(&event, now, &*self.setup.protocol);
         match &event {
-            Event::TicketOpened(opened) => drop(self.pending.insert(opened.ticket)),
-            Event::TicketCompleted { ticket, .. } => drop(self.pending.remove(ticket)),
+            Event::TicketOpened(opened) => drop(self.given.pending.insert(opened.ticket)),
+            Event::TicketCompleted { ticket, .. } => drop(self.given.pending.remove(ticket)),
             _ => {}
         }
         self.fresh.push(Arc::new(Record { seq: self.seq, at: now, event }));

@@ -9,6 +9,7 @@ mod compatibility;
 mod dispatch;
 mod ending;
 pub mod event;
+mod given;
 mod input;
 pub mod limits;
 mod log_text;

@@ -48,8 +48,8 @@ impl RunMachine {
         }
         self.emit(Event::TicketPending { ticket, key: key.map(Arc::from), external: Arc::new(external) }, now);
         // It is no call of this process any more.
-        self.started.remove(&ticket);
-        self.pending.insert(ticket);
+        self.given.started.remove(&ticket);
+        self.given.pending.insert(ticket);
         true
     }
 
@@ -90,7 +90,7 @@ impl RunMachine {
 
     /// Unix seconds at which the first of the calls fails that await a result.
     pub fn first_expiry(&self) -> Option<f64> {
-        let waiting = self.pending.iter().filter(|ticket| self.awaits_result(**ticket));
+        let waiting = self.given.pending.iter().filter(|ticket| self.awaits_result(**ticket));
         waiting.filter_map(|ticket| self.expires_at(*ticket)).min_by(f64::total_cmp)
     }
 
@@ -159,9 +159,9 @@ impl RunMachine {
 
     /// The results that are to be asked for.
     pub(super) fn result_questions(&mut self) -> Vec<Command> {
-        let waiting = self.pending.iter().copied().filter(|ticket| self.awaits_result(*ticket));
-        let due: Vec<TicketId> = waiting.filter(|ticket| !self.asking.contains(ticket)).collect();
-        self.asking.extend(&due);
+        let waiting = self.given.pending.iter().copied().filter(|ticket| self.awaits_result(*ticket));
+        let due: Vec<TicketId> = waiting.filter(|ticket| !self.given.asking.contains(ticket)).collect();
+        self.given.asking.extend(&due);
         due.into_iter().map(|ticket| Command::AskResult { ticket, until: self.expires_at(ticket) }).collect()
     }
 }

@@ -105,7 +105,7 @@ impl RunMachine {
         replay::step(&mut machine, tail).map_err(|error| LoadError::Cut(error.to_string()))?;
         (machine.shared_limits, machine.setup) = (SharedLimits::None, setup);
         // No driver has its commands.
-        machine.ended = false;
+        machine.given.ended = false;
         Ok(machine)
     }
 
@@ -117,7 +117,7 @@ impl RunMachine {
         for record in records {
             machine.fold_one(record, record.seq == first)?;
         }
-        machine.pending = machine.state.calls.open_calls.keys().copied().collect();
+        machine.given.pending = machine.state.calls.open_calls.keys().copied().collect();
         machine.attended = false;
         Ok(machine)
     }
@@ -147,7 +147,7 @@ impl RunMachine {
         for record in records {
             self.fold_one(record, false)?;
         }
-        self.pending = self.state.calls.open_calls.keys().copied().collect();
+        self.given.pending = self.state.calls.open_calls.keys().copied().collect();
         Ok(())
     }
 
@@ -164,15 +164,9 @@ impl RunMachine {
             return;
         }
         self.stream = None;
-        self.started.clear();
-        self.pending = self.state.calls.open_calls.keys().copied().collect();
-        self.cancelled.clear();
-        self.checking.clear();
-        self.approving.clear();
-        self.asking.clear();
-        (self.ended, self.attended) = (false, true);
-        let answered = self.state.position.turn.saturating_sub(1);
-        (self.asked, self.settled, self.checked) = (answered, answered, answered);
+        let open = self.state.calls.open_calls.keys().copied().collect();
+        self.given.renew(open, self.state.position.turn.saturating_sub(1));
+        self.attended = true;
         let begun = self.state.calls.open_calls.iter();
         let begun = begun.filter(|(ticket, call)| {
             self.may_have_begun(**ticket, call) && !self.waits(call) && !self.awaits_result(**ticket)
@@ -205,7 +199,7 @@ impl RunMachine {
                 // It was started for a reply that never came, and the next one may ask for something else.
                 self.cancel_call(ticket, true, now);
             } else if again {
-                self.again.insert(ticket);
+                self.given.again.insert(ticket);
             } else {
                 let message = format!(
                     "Error calling tool '{tool}': InDoubt: the process ended before this call had a result, and \

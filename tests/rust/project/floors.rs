@@ -23,7 +23,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The folder of each source file, its path and its text; the launcher is a program of its own.
-fn rooms() -> Vec<(String, PathBuf, String)> {
+pub(crate) fn rooms() -> Vec<(String, PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths = Vec::new();
     sources(&root, &mut paths);

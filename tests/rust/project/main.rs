@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "the functions that tests share may do what tests do")]
 
 mod codes;
+mod fields;
 mod floors;
