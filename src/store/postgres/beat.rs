@@ -33,7 +33,7 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
     // Whoever leaves a run meanwhile gives up its lease at once, and may claim it again.
     let roots: Vec<Weak<Leased>> = roots.into_iter().map(|lease| Arc::downgrade(&lease)).collect();
     let (asked_at, began) = (shared.now(), wall_clock());
-    let sql = "SELECT run_id, has_inbox, extract(epoch FROM clock_timestamp())::double precision \
+    let sql = "SELECT run_id, has_inbox, extract(epoch FROM clock_timestamp())::double precision AS now \
          FROM callslip.beat($1, $2, $3)";
     let seconds = lease.as_secs_f64();
     // An answer that comes after the next beat is due is of no use.
@@ -43,18 +43,18 @@ fn beat(link: &mut Link, shared: &Shared, lease: Duration) {
     match answer {
         Ok(rows) => {
             shared.confirm(asked_at);
-            let held: HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
+            let held: HashSet<String> = rows.iter().map(|row| row.get("run_id")).collect();
             // Whoever gave one up meanwhile knows.
             for lease in roots.iter().filter(|lease| !held.contains(lease.run_id()) && lease.lost().is_none()) {
                 lease.lose(StoreError::TakenOver { run_id: lease.run_id().to_owned() });
                 shared.notices.tell(&Notice::Lost(lease.run_id().to_owned()));
             }
-            for row in rows.iter().filter(|row| row.get(1)) {
-                shared.notices.tell(&Notice::Inbox(row.get(0)));
+            for row in rows.iter().filter(|row| row.get("has_inbox")) {
+                shared.notices.tell(&Notice::Inbox(row.get("run_id")));
             }
             if let Some(row) = rows.first() {
                 let middle = f64::midpoint(began, wall_clock());
-                shared.set_clock_offset(row.get::<_, f64>(2) - middle);
+                shared.set_clock_offset(row.get::<_, f64>("now") - middle);
             }
             shared.wake();
         }

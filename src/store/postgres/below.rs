@@ -81,13 +81,13 @@ impl PostgresStore {
         let Some(lease) = self.shared.reserved(id) else { return Ok(false) };
         let (Some(epoch), None) = (lease.epoch(), lease.lost()) else { return Ok(false) };
         let outcome = outcome.map(encode);
-        let sql = "SELECT callslip.end_call($1, $2, $3), pg_current_xact_id()::text";
+        let sql = "SELECT callslip.end_call($1, $2, $3) AS ended, pg_current_xact_id()::text";
         let ended = self.keep_trying(Some(&lease), || self.once(sql, &[&id, &epoch, &outcome]));
         self.let_go(id, epoch);
         let rows = ended?;
         // Nothing is left to give up.
         lease.lose(StoreError::TakenOver { run_id: id.to_owned() });
-        Ok(rows.first().is_some_and(|row| row.get(0)))
+        Ok(rows.first().is_some_and(|row| row.get("ended")))
     }
 
     /// What each of these runs has spent with all runs below it, wherever those are driven.
@@ -102,14 +102,14 @@ impl PostgresStore {
         let few = |value: Option<i64>| u32::try_from(value.unwrap_or_default()).unwrap_or(u32::MAX);
         let spent = |row: &tokio_postgres::Row| Spent {
             usage: Usage {
-                input_tokens: count(row.get(0)),
-                output_tokens: count(row.get(1)),
-                cached_tokens: count(row.get(2)),
-                cost: row.get::<_, Option<f64>>(3).unwrap_or_default(),
+                input_tokens: count(row.get("input_tokens")),
+                output_tokens: count(row.get("output_tokens")),
+                cached_tokens: count(row.get("cached_tokens")),
+                cost: row.get::<_, Option<f64>>("cost").unwrap_or_default(),
                 unpriced: false,
             },
-            tickets: few(row.get(4)),
-            runs: few(row.get(5)),
+            tickets: few(row.get("tickets")),
+            runs: few(row.get("runs")),
         };
         Ok(rows.iter().map(spent).collect())
     }

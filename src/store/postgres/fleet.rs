@@ -135,7 +135,7 @@ impl PostgresStore {
             &submit.backlog,
         ];
         let rows = self.once(sql, parameters)?;
-        Ok(rows.first().and_then(|row| row.get(0)))
+        Ok(rows.first().and_then(|row| row.get("run_id")))
     }
 
     /// Makes sure that there is a queue.
@@ -168,23 +168,31 @@ impl PostgresStore {
         let rows = self.once(sql, parameters)?;
         let (mut claimed, mut given_back) = (Vec::new(), 0);
         for row in &rows {
-            if row.get(10) {
+            if row.get("given_back") {
                 given_back += 1;
                 continue;
             }
-            let run_id: String = row.get(0);
-            let lease = Leased::held(&self.shared, &run_id, row.get(1), row.get(2), row.get(3), None).of_worker();
+            let run_id: String = row.get("run_id");
+            let lease = Leased::held(
+                &self.shared,
+                &run_id,
+                row.get("run_epoch"),
+                row.get("run_first"),
+                row.get("run_next"),
+                None,
+            )
+            .of_worker();
             lock(&self.shared.reserved).insert(lease.run_id_shared(), lease);
-            let has_begun = row.get::<_, i64>(3) > 0;
+            let has_begun = row.get::<_, i64>("run_next") > 0;
             claimed.push(Claimed {
                 run_id,
-                epoch: row.get(1),
-                agent: decode(row.get(4)),
-                given: if has_begun { None } else { row.get(5) },
-                claims: row.get::<_, i32>(6).cast_unsigned(),
-                is_over: row.get(7),
-                shape: row.get(8),
-                above: row.get(9),
+                epoch: row.get("run_epoch"),
+                agent: decode(row.get("run_agent")),
+                given: if has_begun { None } else { row.get("run_given") },
+                claims: row.get::<_, i32>("run_claims").cast_unsigned(),
+                is_over: row.get("run_over"),
+                shape: row.get("run_shape"),
+                above: row.get("run_above"),
             });
         }
         if !claimed.is_empty() {
@@ -201,27 +209,28 @@ impl PostgresStore {
         let sql = "SELECT claims, claimed_next FROM callslip.run WHERE id = $1";
         let before = self.ask(async |connected| connected.query(sql, &[&run_id]).await)?;
         let Some((lease, row)) = self.take(run_id)? else { return Ok(None) };
-        let epoch: i64 = row.get(2);
+        let epoch: i64 = row.get("run_epoch");
         let claims = self.count_claim(run_id, epoch, before.first())?;
         lock(&self.shared.reserved).insert(lease.run_id_shared(), lease.of_worker());
         self.start_beating()?;
-        let has_begun = row.get::<_, i64>(4) > 0;
+        let has_begun = row.get::<_, i64>("run_next") > 0;
         Ok(Some(Claimed {
             run_id: run_id.to_owned(),
             epoch,
-            agent: decode(row.get(5)),
-            given: if has_begun { None } else { row.get(6) },
+            agent: decode(row.get("run_agent")),
+            given: if has_begun { None } else { row.get("run_given") },
             claims,
-            is_over: row.get(7),
-            shape: row.get(8),
-            above: row.get(9),
+            is_over: row.get("run_over"),
+            shape: row.get("run_shape"),
+            above: row.get("run_above"),
         }))
     }
 
     /// Counts the claim of an engine as one of a worker: `callslip.take`, which a person's `resume` calls too, begins
     /// anew. Returns the claims in a row that led to nothing, with this one.
     fn count_claim(&self, run_id: &str, epoch: i64, before: Option<&Row>) -> Result<u32, StoreError> {
-        let (claims, claimed_next): (i32, i64) = before.map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let (claims, claimed_next): (i32, i64) =
+            before.map_or((0, 0), |row| (row.get("claims"), row.get("claimed_next")));
         let sql = "UPDATE callslip.run SET claimed_next = next, \
                  claims = CASE WHEN next > $4::bigint + 1 THEN 1 ELSE $3::integer + 1 END \
              WHERE id = $1 AND epoch = $2 RETURNING claims";
@@ -276,11 +285,11 @@ impl PostgresStore {
                 delays.push(*delay);
             }
         }
-        let sql = "SELECT id, callslip.rest(id, epoch, delay), pg_current_xact_id()::text \
+        let sql = "SELECT id, callslip.rest(id, epoch, delay) AS said, pg_current_xact_id()::text \
              FROM unnest($1::text[], $2::bigint[], $3::double precision[]) AS mine (id, epoch, delay)";
         self.settle()?;
         let rows = self.once(sql, &[&ids, &epochs, &delays])?;
-        let said: HashMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let said: HashMap<String, String> = rows.iter().map(|row| (row.get("id"), row.get("said"))).collect();
         let rested = |(lease, (run_id, _)): (&Option<Arc<Leased>>, &(String, Option<f64>))| {
             let rested = match said.get(run_id).map(String::as_str) {
                 Some("rests") => Rested::Rests,
@@ -306,12 +315,12 @@ impl PostgresStore {
         let rows =
             self.keep_trying(lease.as_deref(), || self.read(async |connected| connected.query(sql, &[&run_id]).await))?;
         let message = |row: &tokio_postgres::Row| Message {
-            id: row.get(0),
-            run_id: row.get(1),
-            kind: row.get(2),
-            ticket: row.get::<_, Option<i32>>(3).map(i32::cast_unsigned),
-            body: row.get::<_, Option<String>>(4).map(decode),
-            by: row.get::<_, Option<String>>(5).map(decode),
+            id: row.get("id"),
+            run_id: row.get("run"),
+            kind: row.get("kind"),
+            ticket: row.get::<_, Option<i32>>("ticket").map(i32::cast_unsigned),
+            body: row.get::<_, Option<String>>("body").map(decode),
+            by: row.get::<_, Option<String>>("decided_by").map(decode),
         };
         Ok(rows.iter().map(message).collect())
     }
@@ -345,10 +354,10 @@ impl PostgresStore {
     ) -> Result<Told, StoreError> {
         let ticket = ticket.map(u32::cast_signed);
         let (body, by) = (body.map(encode), by.map(encode));
-        let sql = "SELECT callslip.tell($1, $2, $3, $4, $5), pg_current_xact_id()::text";
+        let sql = "SELECT callslip.tell($1, $2, $3, $4, $5) AS told, pg_current_xact_id()::text";
         self.settle()?;
         let rows = self.once(sql, &[&run_id, &kind, &ticket, &body, &by])?;
-        Ok(match rows.first().map(|row| row.get::<_, String>(0)).as_deref() {
+        Ok(match rows.first().map(|row| row.get::<_, String>("told")).as_deref() {
             Some("told") => Told::Told,
             Some("not parked") => Told::NotParked,
             Some("decided") => Told::Decided,
@@ -404,7 +413,10 @@ impl PostgresStore {
              UNION SELECT id, holder, next, key FROM callslip.run WHERE parent = ANY ($1) AND NOT is_call) \
              AS followed ORDER BY key";
         let rows = self.read(async |connected| connected.query(sql, &[&run_ids]).await)?;
-        Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get::<_, i64>(2).cast_unsigned())).collect())
+        Ok(rows
+            .iter()
+            .map(|row| (row.get("id"), row.get("holder"), row.get::<_, i64>("next").cast_unsigned()))
+            .collect())
     }
 
     /// Whether a run has more events than up to this position, or will have, because it was told something.
@@ -426,7 +438,7 @@ impl PostgresStore {
     pub(super) fn queued(&self, run_id: &str) -> Result<Option<(String, String)>, StoreError> {
         let sql = "SELECT agent, task FROM callslip.run WHERE id = $1 AND next = 0 AND NOT is_call";
         let rows = self.read(async |connected| connected.query(sql, &[&run_id]).await)?;
-        Ok(rows.first().map(|row| (decode(row.get(0)), decode(row.get(1)))))
+        Ok(rows.first().map(|row| (decode(row.get("agent")), decode(row.get("task")))))
     }
 
     /// Says that a worker is there.

@@ -18,6 +18,8 @@ pub(super) const ANSWER: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
+/// The column of a statement that names its transaction: `pg_current_xact_id()::text`.
+const TRANSACTION: &str = "pg_current_xact_id";
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -194,8 +196,7 @@ impl Link {
     }
 
     /// Does something once, though the connection may break: whether a commit took place that has no answer, is asked of
-    /// the server. The last column of the statement is `pg_current_xact_id()::text`; a statement without rows must have
-    /// done nothing.
+    /// the server. The statement has the column `TRANSACTION`; one without rows must have done nothing.
     pub(super) fn once(
         &mut self,
         limit: Duration,
@@ -207,7 +208,7 @@ impl Link {
             let done = self.call_again(limit, async |connected| connected.commit(sql, parameters, &mut rows).await);
             match (done, rows.first()) {
                 (Err(Failure::Unreachable(_)), Some(row)) => {
-                    if self.has_committed(row.get(row.len() - 1), limit)? {
+                    if self.has_committed(row.get(TRANSACTION), limit)? {
                         return Ok(rows);
                     }
                 }

@@ -197,13 +197,20 @@ impl PostgresStore {
         for last in [false, true] {
             self.settle()?;
             let Some(row) = self.once(sql, &[&run_id, &lease])?.into_iter().next() else { return Ok(None) };
-            let is_taken: Option<bool> = row.get(0);
+            let is_taken: Option<bool> = row.get("taken");
             let is_taken = is_taken.ok_or_else(|| StoreError::NotYet { run_id: run_id.to_owned() })?;
             if is_taken {
-                let lease = Leased::held(&self.shared, run_id, row.get(2), row.get(3), row.get(4), None);
+                let lease = Leased::held(
+                    &self.shared,
+                    run_id,
+                    row.get("run_epoch"),
+                    row.get("run_first"),
+                    row.get("run_next"),
+                    None,
+                );
                 return Ok(Some((lease, row)));
             }
-            if let Some(holder) = row.get(1) {
+            if let Some(holder) = row.get("run_holder") {
                 return Err(StoreError::Below { run_id: run_id.to_owned(), holder });
             }
             if last {
@@ -223,8 +230,8 @@ impl PostgresStore {
         })?;
         match rows.first() {
             None => Ok(Leased::new(&self.shared, run_id, Some(root))),
-            Some(row) if row.get(0) => {
-                Ok(Leased::held(&self.shared, run_id, epoch, row.get(1), row.get(2), Some(root)))
+            Some(row) if row.get("covered") => {
+                Ok(Leased::held(&self.shared, run_id, epoch, row.get("run_first"), row.get("run_next"), Some(root)))
             }
             Some(_) => Err(StoreError::Elsewhere { run_id: run_id.to_owned() }),
         }
@@ -237,7 +244,7 @@ impl PostgresStore {
         let sql = "SELECT run_id, run_epoch, pg_current_xact_id()::text FROM callslip.begin_with($1, $2, $3, $4, $5)";
         let rows = self.once(sql, &[&run_id, &agent, &owner, &key, &lease])?;
         let (other, epoch): (String, Option<i64>) =
-            rows.first().map(|row| (row.get(0), row.get(1))).unwrap_or_default();
+            rows.first().map(|row| (row.get("run_id"), row.get("run_epoch"))).unwrap_or_default();
         match epoch {
             Some(epoch) => Ok(Leased::held(&self.shared, run_id, epoch, 0, 0, None)),
             None => Err(StoreError::KeyTaken { run_id: other }),

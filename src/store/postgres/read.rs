@@ -18,7 +18,7 @@ impl PostgresStore {
     /// # Errors
     /// They can't be read.
     pub fn records_since(&self, run_id: &str, seq: u64) -> Result<Vec<Arc<Record>>, StoreError> {
-        let sql = "SELECT seq, at, kind, event.data, blob.data FROM callslip.event \
+        let sql = "SELECT seq, at, kind, event.data AS data, blob.data AS part FROM callslip.event \
              LEFT JOIN callslip.blob ON blob.hash = event.blob \
              WHERE run = (SELECT key FROM callslip.run WHERE id = $1) AND seq >= $2 ORDER BY seq";
         let from = seq.cast_signed();
@@ -76,44 +76,44 @@ impl PostgresStore {
 }
 
 fn record(run_id: &str, row: &Row) -> Result<Record, StoreError> {
-    let seq = row.get::<_, i64>(0).cast_unsigned();
+    let seq = row.get::<_, i64>("seq").cast_unsigned();
     let unreadable = |cause: String| StoreError::Unreadable { run_id: run_id.to_owned(), seq, cause };
-    let part = row.get::<_, Option<&[u8]>>(4).map(std::str::from_utf8).transpose();
+    let part = row.get::<_, Option<&[u8]>>("part").map(std::str::from_utf8).transpose();
     let part = part.map_err(|error| unreadable(error.to_string()))?;
-    let json = blob::join(row.get(2), row.get(3), part);
+    let json = blob::join(row.get("kind"), row.get("data"), part);
     let json = json.ok_or_else(|| unreadable("what was kept apart has no place in it".to_owned()))?;
     let event: Event = serde_json::from_str(&json).map_err(|error| unreadable(error.to_string()))?;
-    Ok(Record { seq, at: row.get(1), event })
+    Ok(Record { seq, at: row.get("at"), event })
 }
 
 const RUN: &str = "id, agent, protocol, parent, parent_ticket, stop_reason, error, turns, violations, input_tokens, \
      output_tokens, cached_tokens, cost, started_at, updated_at, finished_at, task, owner, submit_key";
 
 fn run(row: &Row) -> RunRow {
-    let parent: Option<String> = row.get(3);
-    let ticket: Option<i32> = row.get(4);
-    let stop_reason: Option<String> = row.get(5);
-    let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
-    let amount = |column: usize| row.get::<_, i64>(column).cast_unsigned();
+    let parent: Option<String> = row.get("parent");
+    let ticket: Option<i32> = row.get("parent_ticket");
+    let stop_reason: Option<String> = row.get("stop_reason");
+    let count = |column: &str| row.get::<_, i32>(column).cast_unsigned();
+    let amount = |column: &str| row.get::<_, i64>(column).cast_unsigned();
     RunRow {
-        run_id: row.get(0),
-        agent: decode(row.get(1)),
-        owner: row.get::<_, Option<String>>(17).map(decode),
-        key: row.get::<_, Option<String>>(18).map(decode),
-        protocol: row.get(2),
-        task: decode(row.get(16)),
+        run_id: row.get("id"),
+        agent: decode(row.get("agent")),
+        owner: row.get::<_, Option<String>>("owner").map(decode),
+        key: row.get::<_, Option<String>>("submit_key").map(decode),
+        protocol: row.get("protocol"),
+        task: decode(row.get("task")),
         parent: parent.zip(ticket).map(|(run_id, ticket)| Parent { run_id, ticket: TicketId(ticket.cast_unsigned()) }),
         stop_reason: stop_reason.and_then(|name| serde_json::from_value::<StopReason>(name.into()).ok()),
-        error: row.get::<_, Option<String>>(6).map(decode),
-        turns: count(7),
-        violations: count(8),
-        input_tokens: amount(9),
-        output_tokens: amount(10),
-        cached_tokens: amount(11),
-        cost: row.get(12),
-        started_at: row.get(13),
-        updated_at: row.get(14),
-        finished_at: row.get(15),
+        error: row.get::<_, Option<String>>("error").map(decode),
+        turns: count("turns"),
+        violations: count("violations"),
+        input_tokens: amount("input_tokens"),
+        output_tokens: amount("output_tokens"),
+        cached_tokens: amount("cached_tokens"),
+        cost: row.get("cost"),
+        started_at: row.get("started_at"),
+        updated_at: row.get("updated_at"),
+        finished_at: row.get("finished_at"),
     }
 }
 
@@ -132,11 +132,11 @@ pub(super) async fn ticket_with(
     agent: &str,
     key: &str,
 ) -> Result<Option<(String, TicketId)>, Error> {
-    let sql = "SELECT run.id, ticket.id FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
+    let sql = "SELECT run.id AS run_id, ticket.id AS ticket FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
          WHERE ticket.answer_key = $3 AND coalesce(run.owner, '') = coalesce($1::text, '') AND run.agent = $2 \
          ORDER BY ticket.opened_at, run.key, ticket.id LIMIT 1";
     let rows = connected.query(sql, &[&owner, &agent, &key]).await?;
-    Ok(rows.first().map(|row| (row.get(0), TicketId(row.get::<_, i32>(1).cast_unsigned()))))
+    Ok(rows.first().map(|row| (row.get("run_id"), TicketId(row.get::<_, i32>("ticket").cast_unsigned()))))
 }
 
 /// The conditions of a filter, with their values.
@@ -221,10 +221,10 @@ const PARKED: &str = undecided!("ticket.parked");
 const AWAITS_RESULT: &str = undecided!("ticket.awaits_result");
 
 const TICKET: &str = concat!(
-    "SELECT run.id, ticket.id, ticket.kind, tool, description, turn, call_id, ",
+    "SELECT run.id AS run_id, ticket.id AS ticket, ticket.kind AS kind, tool, description, turn, call_id, ",
     undecided!("ticket.parked"),
-    " AS parked, opened_at, completed_at, outcome, arguments, text, opened.seq, opened.data, completed.seq, \
-     completed.data, blob.data, attempts, approval_reason, ticket.parts, ",
+    " AS parked, opened_at, completed_at, outcome, arguments, text, opened.seq AS first_seq, opened.data AS first, \
+     completed.seq AS last_seq, completed.data AS last, blob.data AS blob, attempts, approval_reason, ticket.parts AS parts, ",
     undecided!("ticket.awaits_result"),
     " AS awaits_result, external, answer_key, untrusted FROM callslip.ticket JOIN callslip.run ON run.key = ticket.run \
      LEFT JOIN callslip.event AS opened ON opened.run = ticket.run AND opened.seq = ticket.opened_seq \
@@ -241,39 +241,39 @@ pub(super) struct Ticket {
 
 impl Ticket {
     fn read(row: &Row) -> Self {
-        let kind: String = row.get(2);
-        let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
-        let text = |column: usize| row.get::<_, Option<String>>(column).map(decode);
+        let kind: String = row.get("kind");
+        let count = |column: &str| row.get::<_, i32>(column).cast_unsigned();
+        let text = |column: &str| row.get::<_, Option<String>>(column).map(decode);
         let ticket = TicketRow {
-            run_id: row.get(0),
-            ticket: TicketId(count(1)),
+            run_id: row.get("run_id"),
+            ticket: TicketId(count("ticket")),
             kind: TicketKind::from_name(&kind).unwrap_or_default(),
-            tool: decode(row.get(3)),
-            description: decode(row.get(4)),
-            turn: count(5),
-            call_id: text(6),
-            parked: row.get(7),
-            opened_at: row.get(8),
-            completed_at: row.get(9),
-            outcome: row.get(10),
-            arguments: row.get(11),
-            text: text(12),
-            attempts: count(18),
-            approval_reason: text(19),
-            awaits_result: row.get(21),
-            external: row.get(22),
-            answer_key: text(23),
-            untrusted: row.get(24),
+            tool: decode(row.get("tool")),
+            description: decode(row.get("description")),
+            turn: count("turn"),
+            call_id: text("call_id"),
+            parked: row.get("parked"),
+            opened_at: row.get("opened_at"),
+            completed_at: row.get("completed_at"),
+            outcome: row.get("outcome"),
+            arguments: row.get("arguments"),
+            text: text("text"),
+            attempts: count("attempts"),
+            approval_reason: text("approval_reason"),
+            awaits_result: row.get("awaits_result"),
+            external: row.get("external"),
+            answer_key: text("answer_key"),
+            untrusted: row.get("untrusted"),
             parts: Vec::new(),
         };
         let event = |seq: Option<i64>, data: Option<String>| seq.map(i64::cast_unsigned).zip(data);
-        let completed_seq = row.get(15);
-        let blob = row.get::<_, Option<Vec<u8>>>(17).map(String::from_utf8).transpose();
+        let completed_seq = row.get("last_seq");
+        let blob = row.get::<_, Option<Vec<u8>>>("blob").map(String::from_utf8).transpose();
         let texts = blob.map_err(|error| error.to_string()).map(|blob| TicketTexts {
-            opened: event(row.get(13), row.get(14)),
-            completed: event(completed_seq, row.get(16)),
+            opened: event(row.get("first_seq"), row.get("first")),
+            completed: event(completed_seq, row.get("last")),
             blob,
-            parts: row.get(20),
+            parts: row.get("parts"),
         });
         Self { row: ticket, completed_seq, texts }
     }

@@ -96,8 +96,8 @@ async fn remove(connected: &mut Connected, run_ids: &[String]) -> Result<Option<
     let transaction = connected.transaction().await?;
     let sql = "SELECT id, queue, is_later, msg FROM callslip.run WHERE id = ANY ($1) ORDER BY key FOR UPDATE";
     for row in transaction.query(sql, &[&run_ids]).await? {
-        let (id, queue, later): (String, String, bool) = (row.get(0), row.get(1), row.get(2));
-        let Some(msg) = row.get::<_, Option<i64>>(3) else { continue };
+        let (id, queue, later): (String, String, bool) = (row.get("id"), row.get("queue"), row.get("is_later"));
+        let Some(msg) = row.get::<_, Option<i64>>("msg") else { continue };
         if !later && is_leased(&transaction, &queue, msg).await? {
             transaction.rollback().await?;
             return Ok(Some(id));
