@@ -1358,6 +1358,7 @@ class Run(RunView):
         above: RunView | None = None,
         store: Store | None = None,
         limits: str | None = None,
+        kept_limits: str | None = None,
         messages: Sequence[tuple[str, str, list[Part]]] | None = None,
         untrusted: bool = False,
     ) -> Run: ...

@@ -2,11 +2,12 @@
 
 use super::command::{PyCommand, to_commands};
 use super::error::CoreResult;
+use super::options;
 use super::outcome::PyOutcome;
 use super::run_view::PyRunView;
 use crate::reply::Value;
 use crate::run::{InputError, RunMachine};
-use crate::ticket::{External, TicketId};
+use crate::ticket::TicketId;
 use pyo3::prelude::*;
 
 /// As `Run.approve`.
@@ -75,7 +76,7 @@ pub(super) fn pend(
     external: &str,
     now: f64,
 ) -> CoreResult<Vec<PyCommand>> {
-    let external: External = serde_json::from_str(external)?;
+    let external = options::external(external)?;
     let (_, commands) = run.get().lock()?.apply(now, |machine| machine.pend(ticket, key, external, now))?;
     to_commands(run.py(), &commands)
 }

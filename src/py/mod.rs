@@ -7,6 +7,7 @@ mod error;
 mod growing_value;
 mod lock;
 mod openapi;
+mod options;
 mod outcome;
 mod part;
 mod protocol;

@@ -1,10 +1,11 @@
 //! `OpenAPI` documents: their operations, the requests that call them, their responses.
 
 use super::error::{CoreResult, value};
+use super::options;
 use super::rows::PyHttpRequest;
 use crate::reply::json::{JsonReader, Progress, Settings};
 use crate::reply::{ReadLimits, Value};
-use crate::tool::openapi::{Api, Credential, Selection, Traits};
+use crate::tool::openapi::{Api, Credential, Selection};
 use pyo3::prelude::*;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl PyDocument {
     /// The same document with these operations only. `traits` is JSON text: by name, what the program says of some.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn only(&self, py: Python<'_>, names: Vec<String>, traits: &str) -> CoreResult<Self> {
-        let traits: Traits = serde_json::from_str(traits)?;
+        let traits = options::traits(traits)?;
         Ok(Self { api: py.detach(|| self.api.only(&names, &traits)) })
     }
 

@@ -4,6 +4,7 @@
 use super::command::{PyCommand, PyDelta, to_commands};
 use super::decision;
 use super::error::CoreResult;
+use super::options;
 use super::outcome::{PyOutcome, check_memory};
 use super::part::{PyPart, split_all};
 use super::protocol::{DETACH_BYTES, earlier_messages};
@@ -59,10 +60,10 @@ fn input_with(
 
 #[pymethods]
 impl PyRun {
-    /// A run that has not begun: with its parent run and the ticket of the call there, and the run above whose limits it
-    /// draws from; with its own limits as JSON text, and role and content of each message of an earlier conversation.
+    /// A run that has not begun. `parent` is the run and the ticket that call it, `above` the run whose limits it shares;
+    /// `limits` are those of the program as JSON, `kept_limits` those of a log; `messages` have role, content and parts.
     #[new]
-    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, seal_key = None, parent = None, above = None, store = None, limits = None, messages = None, untrusted = false))]
+    #[pyo3(signature = (setup, *, run_id, agent, owner = None, key = None, seal_key = None, parent = None, above = None, store = None, limits = None, kept_limits = None, messages = None, untrusted = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one option of the Python face")]
     fn new(
         py: Python<'_>,
@@ -76,6 +77,7 @@ impl PyRun {
         above: Option<&PyRunView>,
         store: Option<&PyStore>,
         limits: Option<&str>,
+        kept_limits: Option<&str>,
         messages: Option<Vec<(String, String, Vec<PyPart>)>>,
         untrusted: bool,
     ) -> CoreResult<PyClassInitializer<Self>> {
@@ -83,8 +85,8 @@ impl PyRun {
         let store = store.map(PyStore::open).transpose()?;
         let machine = RunMachine::new(run_id, agent, parent, Arc::clone(&setup.setup));
         let mut machine = machine.owned(owner, key).sealed(seal_key).untrusted(untrusted);
-        if let Some(limits) = limits {
-            machine = machine.limited(super::setup::limits(limits)?);
+        if let Some(limits) = options::own_limits(limits, kept_limits)? {
+            machine = machine.limited(limits);
         }
         let mut contents = Vec::new();
         if let Some(messages) = messages {
@@ -188,8 +190,7 @@ impl PyRun {
     /// Places a run below others that are driven elsewhere: their number, and their limits as JSON text, the nearest first.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn join_apart(slf: &Bound<'_, Self>, depth: u32, above: Vec<String>) -> CoreResult<()> {
-        let above = above.iter().map(|limits| super::setup::limits(limits)).collect::<CoreResult<_>>()?;
-        view(slf).lock()?.join_apart(depth, above);
+        view(slf).lock()?.join_apart(depth, options::all_kept_limits(&above)?);
         Ok(())
     }
 

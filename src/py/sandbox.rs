@@ -1,6 +1,7 @@
 //! Scripts in their box: jobs whose events Python takes.
 
 use super::error::CoreResult;
+use super::options;
 use crate::sandbox::job::{Answer, Job};
 use crate::sandbox::packages::InstallRequest;
 use crate::sandbox::{Request, install, probe as try_profiles, run};
@@ -17,14 +18,14 @@ impl PyScriptJob {
     /// Starts a script.
     #[staticmethod]
     fn run(request: &str) -> CoreResult<Self> {
-        let request: Request = serde_json::from_str(request)?;
+        let request: Request = options::read("the request of a script", request)?;
         Ok(Self(Job::start(move |events| run(request, events))?))
     }
 
     /// Starts the installation of packages.
     #[staticmethod]
     fn install(request: &str) -> CoreResult<Self> {
-        let request: InstallRequest = serde_json::from_str(request)?;
+        let request: InstallRequest = options::read("the request of an installation", request)?;
         Ok(Self(Job::start(move |events| install(request, events))?))
     }
 

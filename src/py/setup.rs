@@ -1,12 +1,13 @@
 //! What the runs of an agent share.
 
-use super::error::{self, CoreResult};
+use super::error::CoreResult;
 use super::lock::lock;
+use super::options;
 use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
 use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
-use crate::run::{Limits, PossibleMoves, Setup};
+use crate::run::{PossibleMoves, Setup};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -80,7 +81,7 @@ impl PySetup {
         early_start: bool,
         checks_answer: bool,
     ) -> CoreResult<Self> {
-        let limits = self::limits(limits)?;
+        let limits = options::limits(limits)?;
         let setup = Arc::new(Setup {
             protocol: protocol.protocol.clone(),
             prompt: prompt.into(),
@@ -99,9 +100,4 @@ impl PySetup {
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }
-}
-
-/// Limits from JSON text with the fields of `Limits`.
-pub(super) fn limits(json: &str) -> CoreResult<Limits> {
-    serde_json::from_str(json).map_err(|cause| error::value(format!("expected limits: {cause}")))
 }

@@ -2,6 +2,7 @@
 
 use super::error::{CoreResult, value};
 use super::openapi::PyDocument;
+use super::options;
 use super::value::to_python;
 use crate::reply::Value;
 use crate::tool::{AnswerType, ToolSet, ToolSpec, agent_tools};
@@ -18,8 +19,7 @@ pub(super) struct PyToolSet {
 }
 
 fn read_specs(specs: &[String]) -> CoreResult<Vec<ToolSpec>> {
-    let specs: Result<_, _> = specs.iter().map(|spec| serde_json::from_str(spec)).collect();
-    specs.map_err(|cause: serde_json::Error| value(format!("expected the specification of a tool: {cause}")))
+    specs.iter().map(|spec| options::tool(spec)).collect()
 }
 
 fn to_json(said: &impl serde::Serialize) -> CoreResult<String> {

@@ -76,7 +76,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
             parent=(session.run.id, command.ticket),
             above=session.core,
             store=native,
-            limits=limits_below(session, agent),
+            kept_limits=limits_below(session, agent),
         )
         if (text := instructions_below(session, agent)) is not None:
             core.instruct(text, setup.prompt_with(text))

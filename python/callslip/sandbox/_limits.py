@@ -11,6 +11,8 @@ from callslip.errors import UsageError
 __all__ = ["ScriptLimits"]
 
 _MAY_BE_NONE_AT_ALL = ("artifacts", "artifact_bytes", "prompts")
+OF_PACKAGES = ("package_bytes", "package_files")
+"""The limits of an installation, which no script has."""
 _SECONDS = ("wall_seconds", "idle_seconds")
 _LEAST = {"files": 16, "memory_bytes": 32 << 20}
 """With less, an interpreter does not even start."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from callslip import _core
 from callslip.sandbox._folders import WorkFolder
+from callslip.sandbox._limits import OF_PACKAGES
 from callslip.sandbox._native import NativeStream, Profile, find_interpreter, request_parts
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class NativePlace:
         native = {**more, **request}
         for name in ("type", "version", "dependencies"):
             native.pop(name)
+        limits = native["limits"].items()
+        native["limits"] = {name: value for name, value in limits if name not in OF_PACKAGES}
         stream = NativeStream(_core.ScriptJob.run(json.dumps(native)))
         self._streams.add(stream)
         return stream

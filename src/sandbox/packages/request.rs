@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// What is to be installed, for which interpreter.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InstallRequest {
     /// Requirements as PEP 508 writes them.
     pub dependencies: Vec<String>,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// A script, and how it is to be run.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Request {
     /// The script.
     pub code: String,
@@ -44,6 +45,7 @@ pub(super) enum Choice {
 
 /// What a script may use.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Limits {
     pub(super) wall_seconds: f64,
     pub(super) cpu_seconds: u64,

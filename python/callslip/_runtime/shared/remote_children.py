@@ -135,7 +135,7 @@ def new_child(
         seal_key=new_seal_key(),
         parent=(above, int(ticket)),
         store=store._native,
-        limits=begins["limits"],
+        kept_limits=begins["limits"],
         untrusted=begins.get("untrusted", False),
     )
     core.join_apart(len(place.above), [limits for _, limits in place.above])
