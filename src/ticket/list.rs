@@ -219,11 +219,13 @@ impl TicketList {
             let last = end.0.saturating_sub(1);
             if first <= last {
                 let comma = if text.is_empty() { "" } else { ", " };
+                let between = last - first;
+                let (first, last) = (TicketId(first), TicketId(last));
                 // Writing into a string has no failing case.
-                let _ = match last - first {
-                    0 => write!(text, "{comma}T{first}"),
-                    1 => write!(text, "{comma}T{first}, T{last}"),
-                    _ => write!(text, "{comma}T{first} to T{last}"),
+                let _ = match between {
+                    0 => write!(text, "{comma}{first}"),
+                    1 => write!(text, "{comma}{first}, {last}"),
+                    _ => write!(text, "{comma}{first} to {last}"),
                 };
             }
             first = end.0.saturating_add(1);

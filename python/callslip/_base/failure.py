@@ -9,6 +9,7 @@ from callslip._base.log import GuardedLogger
 from callslip._base.redaction import redact_likely_secrets
 
 __all__ = [
+    "BUSY_STATUSES",
     "TRANSIENT_STATUSES",
     "ModelFacing",
     "describe_failure",
@@ -94,8 +95,11 @@ class ModelFacing(Exception):  # noqa: N818  # a base of signals, too
         raise NotImplementedError
 
 
-TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
-"""Statuses of HTTP that may pass by themselves."""
+BUSY_STATUSES = frozenset({425, 429, 503})
+"""HTTP statuses of a busy server, which has not executed the request."""
+
+TRANSIENT_STATUSES = BUSY_STATUSES | {408, 502, 504}
+"""HTTP statuses that may pass by themselves."""
 
 
 def is_transient(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from callslip.events._event import ticket_id
 from callslip.runs._conversation import run_lock
 from callslip.tools import Outcome
 
@@ -39,7 +40,9 @@ def await_result(session: RunSession, ticket: int, pending: PendingCall) -> list
     with run_lock(store, f"pending {known!r}"):
         other = store._native.ticket_with(*known)
         if other is not None and other != (session.run.id, ticket):
-            fault = f"the key {key!r} is that of another call, T{other[1]} of run {other[0]}"
+            fault = (
+                f"the key {key!r} is that of another call, {ticket_id(other[1])} of run {other[0]}"
+            )
             return _refuse(session, ticket, pending, fault)
         commands = core.pend(ticket, key, pending.external, session.now())
         store._commits.written(core)

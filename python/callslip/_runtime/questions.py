@@ -17,6 +17,7 @@ from callslip._runtime.verdicts import verdict, verdict_sync
 from callslip._threads import pool
 from callslip.approval._ask import is_wanted
 from callslip.errors import UsageError
+from callslip.events._event import ticket_id
 from callslip.runs import Ticket
 from callslip.runs._answered import answered
 from callslip.runs._conversation import edited_arguments
@@ -289,10 +290,9 @@ def _answer_here(session: RunSession, question: Question, problem: str | None) -
 
 def _context(session: RunSession, question: Command.CheckApproval) -> Context:
     run = session.run
-    ticket_id = f"T{question.ticket}"
     return Context(
         run_id=run.id,
-        ticket_id=ticket_id,
+        ticket_id=ticket_id(question.ticket),
         tool=question.tool,
         deps=run._deps,
         _call=ProgramCall(run),

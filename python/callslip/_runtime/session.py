@@ -25,6 +25,7 @@ from callslip.errors import (
     TakenOver,
     UsageError,
 )
+from callslip.events._event import ticket_id
 from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
@@ -263,7 +264,7 @@ class RunSession:
         run = self.run
         return Context(
             run_id=run.id,
-            ticket_id=f"T{command.ticket}",
+            ticket_id=ticket_id(command.ticket),
             tool=command.tool,
             deps=run._deps,
             _call=call,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from callslip._runtime.called import called, called_sync
 from callslip._runtime.pauses import paused_below
 from callslip.errors import UsageError
+from callslip.events._event import ticket_id
 from callslip.parts import Content
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _only_waits(session: RunSession, under_way: list[tuple[int, bool]]) -> bool:
     tools = {ticket.id: ticket.tool for ticket in session.run.tickets}
     toolbox = session.setup.toolbox
     return all(
-        is_task or toolbox.get(tools[f"T{ticket}"]).queue is not None
+        is_task or toolbox.get(tools[ticket_id(ticket)]).queue is not None
         for ticket, is_task in under_way
     )
 

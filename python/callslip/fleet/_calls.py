@@ -12,6 +12,7 @@ from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.shared.remote_calls import CallInDoubt
 from callslip._threads import pool
 from callslip.errors import StoreError
+from callslip.events._event import ticket_id
 from callslip.runs._answered import outcome_to_text
 from callslip.tools import Context, Outcome, Tool
 
@@ -86,7 +87,7 @@ class CallHere:
         self._state = _State(shared, store, claim.run_id, call.run_id)
         self._context = Context(
             run_id=call.run_id,
-            ticket_id=f"T{call.ticket}",
+            ticket_id=ticket_id(call.ticket),
             tool=tool.name,
             deps=program.deps,
             _call=self._state,

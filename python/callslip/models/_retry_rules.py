@@ -7,7 +7,7 @@ codes and types of errors, headers, and names of classes.
 from __future__ import annotations
 
 from callslip._base.backoff import headers_of, raised_from, safe_field
-from callslip._base.failure import is_transient
+from callslip._base.failure import TRANSIENT_STATUSES, is_transient
 from callslip.errors import CallslipError, ContextFull, ModelError, ModelRefused
 from callslip.models._failures import codes_of, is_context_full, is_refusal, server_words
 
@@ -19,8 +19,8 @@ __all__ = [
     "status_of",
 ]
 
-_STATUSES = frozenset({408, 409, 424, 425, 429})
-"""Those below 500."""
+_STATUSES = TRANSIENT_STATUSES | {409, 424}
+"""Beside all from 500."""
 
 _REFUSING = frozenset({400, 413, 422})
 

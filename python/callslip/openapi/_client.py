@@ -14,6 +14,7 @@ from typing import Any
 from callslip._base import _lazy
 from callslip._base.backoff import retry_after
 from callslip._base.failure import (
+    BUSY_STATUSES,
     TRANSIENT_STATUSES,
     describe_failure,
     is_transient,
@@ -180,8 +181,7 @@ class Client:
         plain = self._known_secrets.redact(told.rstrip(".")).encode(errors="replace").decode()
         told = f"Error calling tool '{name}': {plain}."
         if status in TRANSIENT_STATUSES:
-            # A busy server has not executed the request.
-            advice = retry_hint("GET" if status in (425, 429, 503) else name)
+            advice = retry_hint("GET" if status in BUSY_STATUSES else name)
             return Outcome.Error(f"{told} {advice}", transient=True, wait=retry_after(headers))
         return Outcome.Error(told)
 

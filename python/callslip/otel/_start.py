@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from callslip._base.json import from_json
+from callslip.events._event import ticket_id
 from callslip.runs import Run
 
 __all__ = ["Start", "start_of"]
@@ -38,6 +39,6 @@ def start_of(run: Run[Any]) -> Start:
         agent=start["agent"],
         protocol=protocol,
         parent_run=parent.get("run_id"),
-        parent_ticket=None if ticket is None else f"T{ticket}",
+        parent_ticket=None if ticket is None else ticket_id(ticket),
         traceparent=start.get("traceparent"),
     )

@@ -15,6 +15,7 @@ from callslip import _core
 from callslip._base.json import ResultError, to_json
 from callslip._base.options import check_known, check_text
 from callslip.errors import UsageError
+from callslip.events._event import ticket_id
 from callslip.parts import Content, Said, read_content
 from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, naming, say, tell
 from callslip.runs._feed import take_over_feed
@@ -211,12 +212,12 @@ def check_seal(run: Run, number: int, seal: object) -> None:
         UsageError: It is another one.
     """
     check_text("seal", seal)
-    own = next((one.seal for one in run.tickets if one.id == f"T{number}"), None)
+    own = next((one.seal for one in run.tickets if one.id == ticket_id(number)), None)
     # Its arguments stay as they are from here on.
     if own is not None and not hmac.compare_digest(own.encode(), str(seal).encode()):
         raise UsageError(
-            f"the call of ticket T{number} is not the one with this seal, which was shown: look at "
-            "it again, and pass its own seal"
+            f"the call of ticket {ticket_id(number)} is not the one with this seal, which was "
+            "shown: look at it again, and pass its own seal"
         )
 
 

@@ -22,6 +22,7 @@ from callslip.errors import (
     TakenOver,
     UsageError,
 )
+from callslip.events._event import ticket_id
 from callslip.parts import Said
 from callslip.runs._result import AnswerT, RunResult
 
@@ -86,10 +87,11 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
     if answer == "no run":
         raise StoreError(f"there is no run {run.id} in this store: it was deleted")
     if answer == "cancelled":
+        assert told.ticket is not None  # only a decision or an answer comes too late
         waits = _waits_for(told.kind)
         raise UsageError(
-            f"expected a ticket that awaits {waits}: got T{told.ticket}, and no ticket awaits "
-            f"{waits}: run {run.id} was cancelled"
+            f"expected a ticket that awaits {waits}: got {ticket_id(told.ticket)}, and no ticket "
+            f"awaits {waits}: run {run.id} was cancelled"
         )
     if answer in {"decided", "not parked"} and told.ticket is not None:
         first = _first_to_decide(run, shared, told.ticket) if answer == "decided" else None
@@ -193,10 +195,13 @@ def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:
             run._core.check_awaits_result(ticket)
         else:
             run._core.check_awaits_approval(ticket)
-        return UsageError(f"ticket T{ticket} of run {run.id} is not awaiting {waits} just now")
+        return UsageError(
+            f"ticket {ticket_id(ticket)} of run {run.id} is not awaiting {waits} just now"
+        )
     done = "answered it" if kind == "answer" else "decided"
     return UsageError(
-        f"ticket T{ticket} of run {run.id} is not awaiting {waits}: {first} has {done} already"
+        f"ticket {ticket_id(ticket)} of run {run.id} is not awaiting {waits}: {first} has {done} "
+        "already"
     )
 
 

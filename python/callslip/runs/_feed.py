@@ -19,6 +19,7 @@ from callslip.events import (
     TicketOpened,
     read_event,
 )
+from callslip.events._event import ticket_id
 from callslip.runs._observers import current_observers
 from callslip.runs._readers import Readers
 from callslip.runs._recent import RecentReplies
@@ -226,7 +227,7 @@ class Feed:
         Returns:
             To be called when that context is left.
         """
-        undo = (observer.enter_call(self.run, f"T{ticket}") for observer in self.observers)
+        undo = (observer.enter_call(self.run, ticket_id(ticket)) for observer in self.observers)
         return [one for one in undo if one is not None]
 
     def events(self, position: int, published: int) -> list[Event]:

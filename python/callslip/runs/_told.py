@@ -20,6 +20,7 @@ from callslip.events import (
     UserSaid,
     Violated,
 )
+from callslip.events._event import ticket_id
 from callslip.models._reply import Message
 from callslip.parts import Content, File, Said, said_with
 from callslip.runs._run import Run
@@ -177,7 +178,7 @@ class _Telling:
             who = "It replied" if is_reply else "It was told by the user or its runtime"
             self._record.append(f"{who}: {_quoted(message['content'])}")
         for ticket in state["tickets"]["tickets"]:
-            self._record.append(self._call(self._tickets[f"T{ticket['id']}"]))
+            self._record.append(self._call(self._tickets[ticket_id(ticket["id"])]))
         if ending := state.get("ending"):
             self._is_over = True
             self._finish(ending["reason"], ending["value"], ending["success"], ending["error"])

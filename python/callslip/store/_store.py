@@ -29,6 +29,7 @@ from callslip._base.options import (
 from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
 from callslip.errors import StoreError, UsageError
+from callslip.events._event import ticket_id
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import tell_deleted
@@ -270,7 +271,7 @@ class TicketStore(StoreReads):
                 "answer again once the call has returned"
             )
         run_id, ticket = found
-        self.run(run_id).answer(f"T{ticket}", value, error=error, by=by)
+        self.run(run_id).answer(ticket_id(ticket), value, error=error, by=by)
 
     def prune(self, *, older_than: float | timedelta | None = None, keep: int | None = None) -> int:
         """Delete finished runs with their child runs.

@@ -12,6 +12,7 @@ from callslip._base.json import to_json
 from callslip._runtime.shared.tree_position import child_id
 from callslip._threads import pool
 from callslip.errors import StoreError
+from callslip.events._event import ticket_id
 from callslip.runs._answered import outcome_from_text
 from callslip.tools import Outcome
 
@@ -194,7 +195,7 @@ class Elsewhere:
             child = child_id(run_id, ticket)
             with suppress(StoreError):
                 if is_task and not self.has(child):
-                    here.add(f"T{ticket}")
+                    here.add(ticket_id(ticket))
                 else:
                     self._cancel(child)
         if here and session.store is not None:

@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from callslip.events._event import ticket_id
+
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
 
@@ -14,7 +16,7 @@ __all__ = ["Place", "child_id", "new_seal_key", "place_below", "runs_above"]
 
 def child_id(run_id: str, ticket: int) -> str:
     """Return the id of the run for a task, which is the same in every process."""
-    return f"{run_id}.T{ticket}"
+    return f"{run_id}.{ticket_id(ticket)}"
 
 
 def new_seal_key() -> str:
