@@ -15,7 +15,7 @@ const LONG: usize = 4_000;
 impl RunMachine {
     /// Whether the program is still to decide if this call needs approval.
     pub fn is_checking_approval(&self, ticket: TicketId) -> bool {
-        self.state.calls.open_calls.get(&ticket).is_some_and(|call| call.unchecked)
+        self.state.calls.open.get(&ticket).is_some_and(|call| call.unchecked)
     }
 
     /// The program has decided whether a call needs approval, and why. A second decision is ignored.
@@ -60,7 +60,7 @@ impl RunMachine {
 
     /// The calls that somebody is to decide on or answer, oldest first.
     pub fn awaiting_decision(&self) -> Vec<TicketId> {
-        self.state.calls.open_calls.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
+        self.state.calls.open.keys().copied().filter(|ticket| self.awaits_decision(*ticket)).collect()
     }
 
     /// Whether a call awaits approval.
@@ -96,7 +96,7 @@ impl RunMachine {
     /// The call does not await approval, or `WrongArguments`.
     pub fn check_edited(&self, ticket: TicketId, arguments: &Value) -> Result<Arc<Value>, InputError> {
         self.check_awaits_approval(ticket)?;
-        let tool = self.state.calls.open_calls.get(&ticket).map(|call| Arc::clone(&call.tool)).unwrap_or_default();
+        let tool = self.state.calls.open.get(&ticket).map(|call| Arc::clone(&call.tool)).unwrap_or_default();
         let of =
             |problems: String, each| InputError::WrongArguments { ticket, tool: Arc::clone(&tool), problems, each };
         let wrong = |problems: String| {
@@ -135,7 +135,7 @@ impl RunMachine {
     pub(super) fn approval_questions(&mut self) -> Vec<Command> {
         let mut questions = Vec::new();
         for ticket in &self.given.pending {
-            let Some(call) = self.state.calls.open_calls.get(ticket) else { continue };
+            let Some(call) = self.state.calls.open.get(ticket) else { continue };
             if call.unchecked && self.given.checking.insert(*ticket) {
                 let (tool, arguments) = (Arc::clone(&call.tool), Arc::clone(&call.arguments));
                 questions.push(Command::CheckApproval { ticket: *ticket, tool, arguments });

@@ -63,7 +63,7 @@ impl RunMachine {
                 continue;
             }
             let failed = self.given.pending.iter().find_map(|ticket| {
-                let call = self.state.calls.open_calls.get(ticket).filter(|call| !self.waits(call))?;
+                let call = self.state.calls.open.get(ticket).filter(|call| !self.waits(call))?;
                 let need = call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need));
                 let bad =
                     need.into_iter().find(|need| need.outcome.as_ref().is_some_and(|outcome| !outcome.is_ok()))?;
@@ -91,7 +91,7 @@ impl RunMachine {
             return false;
         }
         let due = self.given.pending.iter().find(|ticket| {
-            let call = self.state.calls.open_calls.get(ticket);
+            let call = self.state.calls.open.get(ticket);
             call.is_some_and(|call| !call.is_final() && self.state.calls.has_needs(call) && !self.waits(call))
         });
         let Some(ticket) = due.copied() else { return false };
@@ -118,7 +118,7 @@ impl RunMachine {
     /// A call that waits for agents which have all ended, with its outcome.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
         let (ticket, call) = self.given.pending.iter().find_map(|ticket| {
-            let call = self.state.calls.open_calls.get(ticket)?;
+            let call = self.state.calls.open.get(ticket)?;
             (self.waits(call) && self.state.calls.has_needs(call)).then_some((*ticket, call))
         })?;
         let agents: Vec<AgentEnd<'_>> =
@@ -173,7 +173,7 @@ impl RunMachine {
     /// The open calls that were not started and have all the results they need.
     fn ready(&self) -> Vec<TicketId> {
         let ready = self.given.pending.iter().filter(|ticket| {
-            let call = self.state.calls.open_calls.get(ticket).filter(|call| self.state.calls.has_needs(call));
+            let call = self.state.calls.open.get(ticket).filter(|call| self.state.calls.has_needs(call));
             let is_due = |call: &OpenCall| call.is_final() || !self.start.writes_filled_arguments();
             let is_made = |call| !self.waits(call) && !self.is_external(**ticket);
             call.is_some_and(|call| is_due(call) && !call.unchecked && !self.is_parked(**ticket) && is_made(call))
@@ -183,7 +183,7 @@ impl RunMachine {
 
     /// The command to make a call; none where its references turn out to give wrong arguments.
     fn call(&mut self, ticket: TicketId, now: f64) -> Option<Command> {
-        let call = self.state.calls.open_calls.get(&ticket)?;
+        let call = self.state.calls.open.get(&ticket)?;
         let tool = Arc::clone(&call.tool);
         let again = self.given.again.contains(&ticket);
         let arguments = if call.is_final() {
@@ -211,7 +211,7 @@ impl RunMachine {
 
     /// The tasks that other runs work on: ticket, tool, role.
     pub fn open_tasks(&self) -> Vec<(TicketId, Arc<str>, Option<String>)> {
-        let open = self.state.calls.open_calls.iter().filter(|(ticket, _)| self.is_task(**ticket));
+        let open = self.state.calls.open.iter().filter(|(ticket, _)| self.is_task(**ticket));
         open.map(|(ticket, call)| {
             let filled = self.state.filled(call);
             let role = filled.as_object().and_then(|given| given.get("role")?.as_str());
@@ -222,7 +222,7 @@ impl RunMachine {
 
     /// The final arguments of a call, and whether it needs approval.
     fn filled(&self, ticket: TicketId) -> Result<(Arc<Value>, Approval), Outcome> {
-        let Some(call) = self.state.calls.open_calls.get(&ticket) else {
+        let Some(call) = self.state.calls.open.get(&ticket) else {
             return Ok((Arc::default(), Approval::NotNeeded));
         };
         let mut arguments = self.state.filled(call);

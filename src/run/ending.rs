@@ -27,7 +27,7 @@ impl RunMachine {
     }
 
     pub(super) fn cancel_those(&mut self, which: impl Fn(&Self, &OpenCall) -> bool, now: f64) {
-        let chosen = self.state.calls.open_calls.iter().filter(|(_, call)| which(self, call));
+        let chosen = self.state.calls.open.iter().filter(|(_, call)| which(self, call));
         let chosen: Vec<(TicketId, bool)> =
             chosen.map(|(ticket, call)| (*ticket, self.may_have_begun(*ticket, call))).collect();
         for (ticket, begun) in chosen {

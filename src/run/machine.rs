@@ -231,7 +231,7 @@ impl RunMachine {
         if !matches!(self.state.position.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing) {
             return None;
         }
-        let open = self.state.calls.open_calls.iter();
+        let open = self.state.calls.open.iter();
         let begun = open.filter(|(ticket, call)| self.state.calls.is_under_way(**ticket, call));
         let is_task =
             |ticket| self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
@@ -389,7 +389,7 @@ impl RunMachine {
         match self.state.position.phase {
             Phase::Idle => self.ask(now),
             Phase::Calling | Phase::Settling if self.state.calls.batch_open == 0 => self.ask(now),
-            Phase::Awaiting(ticket) if !self.state.calls.open_calls.contains_key(&ticket) => self.ask(now),
+            Phase::Awaiting(ticket) if !self.state.calls.open.contains_key(&ticket) => self.ask(now),
             Phase::Closing => {
                 if self.setup.on_open_tickets == OnOpenTickets::Cancel {
                     self.cancel_open(now);

@@ -63,7 +63,7 @@ impl RunMachine {
 
     /// Completes a call or a task.
     pub(super) fn complete_by(&mut self, ticket: TicketId, (outcome, parts): (Outcome, &[Part]), told: Told, now: f64) {
-        if self.state.position.phase == Phase::Finished || !self.state.calls.open_calls.contains_key(&ticket) {
+        if self.state.position.phase == Phase::Finished || !self.state.calls.open.contains_key(&ticket) {
             return;
         }
         let (outcome, parts) = result_parts(ticket, outcome, parts);

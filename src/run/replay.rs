@@ -144,7 +144,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
             machine.approve(*ticket, arguments.clone(), by.as_deref(), at);
         }
         Event::Moved { turn, .. } if machine.state().position.phase == Phase::Checking => {
-            machine.accept_answer(*turn, at)
+            machine.accept_answer(*turn, at);
         }
         Event::Violated { turn, violation } if machine.is_checking(*turn) && machine.trusts_log() => {
             machine.record_violation((**violation).clone(), at);

@@ -117,7 +117,7 @@ impl RunMachine {
         for record in records {
             machine.fold_one(record, record.seq == first)?;
         }
-        machine.given.pending = machine.state.calls.open_calls.keys().copied().collect();
+        machine.given.pending = machine.state.calls.open.keys().copied().collect();
         machine.attended = false;
         Ok(machine)
     }
@@ -147,7 +147,7 @@ impl RunMachine {
         for record in records {
             self.fold_one(record, false)?;
         }
-        self.given.pending = self.state.calls.open_calls.keys().copied().collect();
+        self.given.pending = self.state.calls.open.keys().copied().collect();
         Ok(())
     }
 
@@ -164,10 +164,10 @@ impl RunMachine {
             return;
         }
         self.stream = None;
-        let open = self.state.calls.open_calls.keys().copied().collect();
+        let open = self.state.calls.open.keys().copied().collect();
         self.given.renew(open, self.state.position.turn.saturating_sub(1));
         self.attended = true;
-        let begun = self.state.calls.open_calls.iter();
+        let begun = self.state.calls.open.iter();
         let begun = begun.filter(|(ticket, call)| {
             self.may_have_begun(**ticket, call) && !self.waits(call) && !self.awaits_result(**ticket)
         });
@@ -177,7 +177,7 @@ impl RunMachine {
         let (state, tools) = (&self.state, &self.setup.tools);
         let under_way: Vec<_> = begun
             .iter()
-            .filter_map(|ticket| Some((ticket, state.calls.open_calls.get(ticket)?)))
+            .filter_map(|ticket| Some((ticket, state.calls.open.get(ticket)?)))
             .map(|(ticket, call)| {
                 let spec = tools.get(&call.tool);
                 let is_task = state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);
@@ -213,7 +213,7 @@ impl RunMachine {
 
     /// The outcome of a call whose attempts have all failed, in a log that ends right after the last of them.
     fn last_failure(&self, ticket: TicketId) -> Option<Outcome> {
-        let message = self.state.calls.open_calls.get(&ticket)?.failure.clone()?;
+        let message = self.state.calls.open.get(&ticket)?.failure.clone()?;
         Some(Outcome::Error { message, transient: true }.after_attempts(self.attempts(ticket)))
     }
 }

@@ -83,12 +83,12 @@ impl RunState {
             Event::AnswerOffered { turn, .. } => *turn == position.turn && position.midway,
             Event::TicketOpened(opened) => opened.ticket == calls.tickets.next_id() && opened.needs.iter().all(known),
             Event::ToolAttemptFailed(failed) => calls.is_next_failure(failed),
-            Event::TicketCompleted { ticket, .. } => calls.open_calls.contains_key(ticket),
+            Event::TicketCompleted { ticket, .. } => calls.open.contains_key(ticket),
             Event::TicketPending { ticket, .. } => calls.may_pend(*ticket),
             Event::Approved { ticket, .. } => calls.tickets.get(*ticket).is_some_and(|ticket| ticket.parked),
-            Event::ApprovalChecked { ticket, .. } => calls.open_calls.get(ticket).is_some_and(|call| call.unchecked),
+            Event::ApprovalChecked { ticket, .. } => calls.open.get(ticket).is_some_and(|call| call.unchecked),
             Event::ArgumentsFilled { ticket, .. } => {
-                calls.open_calls.get(ticket).is_some_and(|call| !call.is_final() && calls.has_needs(call))
+                calls.open.get(ticket).is_some_and(|call| !call.is_final() && calls.has_needs(call))
             }
             Event::Noted { .. } | Event::RunFinished { .. } => true,
         }
@@ -115,7 +115,7 @@ impl RunState {
 
     /// The ticket of the last call of this key, if the model has not seen its result.
     pub(super) fn unread(&self, key: &str) -> Option<&Ticket> {
-        let mut open = self.calls.open_calls.iter();
+        let mut open = self.calls.open.iter();
         let open = open.find(|(_, call)| call.key.as_deref() == Some(key)).map(|(ticket, _)| *ticket);
         let ticket = open.or_else(|| self.calls.repetition.last(key))?;
         self.calls.tickets.get(ticket).filter(|_| !self.conversation.loaded.contains(&ticket))

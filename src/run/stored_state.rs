@@ -156,7 +156,7 @@ impl From<RunState> for StoredState {
             ending: position.ending,
             offered: position.offered,
             answer: position.answer,
-            open_calls: calls.open_calls,
+            open_calls: calls.open,
             call_ids: calls.call_ids,
             repetition: calls.repetition,
             batch: calls.batch,
@@ -218,7 +218,7 @@ impl StoredState {
     fn take_calls(&mut self) -> Calls {
         Calls {
             tickets: take(&mut self.tickets),
-            open_calls: take(&mut self.open_calls),
+            open: take(&mut self.open_calls),
             call_ids: take(&mut self.call_ids),
             repetition: take(&mut self.repetition),
             batch: take(&mut self.batch),

@@ -29,7 +29,7 @@ impl RunMachine {
 
     /// A run that a call has started has read an untrusted result.
     pub fn read_untrusted(&mut self, ticket: TicketId) {
-        if self.state.calls.open_calls.contains_key(&ticket) {
+        if self.state.calls.open.contains_key(&ticket) {
             self.read_untrusted.insert(ticket);
         }
     }
@@ -66,7 +66,7 @@ impl RunMachine {
 
     /// Whether a call uses the untrusted result of another.
     pub(super) fn needs_untrusted(&self, ticket: TicketId) -> bool {
-        let Some(call) = self.state.calls.open_calls.get(&ticket) else { return false };
+        let Some(call) = self.state.calls.open.get(&ticket) else { return false };
         call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need)).any(|need| need.untrusted)
     }
 

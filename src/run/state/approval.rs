@@ -10,7 +10,7 @@ impl RunState {
     pub(super) fn on_approval(&mut self, event: &Event) {
         match event {
             Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted } => {
-                if let Some(call) = self.calls.open_calls.get_mut(ticket) {
+                if let Some(call) = self.calls.open.get_mut(ticket) {
                     call.fill(arguments);
                     call.unchecked = *checks_approval;
                 }
@@ -18,13 +18,13 @@ impl RunState {
                 self.calls.tickets.distrust(*ticket, *untrusted);
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
-                if let Some(call) = self.calls.open_calls.get_mut(ticket) {
+                if let Some(call) = self.calls.open.get_mut(ticket) {
                     call.unchecked = false;
                 }
                 self.calls.tickets.approval_checked(*ticket, *needs_approval, reason.clone());
             }
             Event::Approved { ticket, arguments, at_rest, by } => {
-                if let (Some(call), Some(arguments)) = (self.calls.open_calls.get_mut(ticket), arguments) {
+                if let (Some(call), Some(arguments)) = (self.calls.open.get_mut(ticket), arguments) {
                     call.fill(arguments);
                 }
                 self.calls.tickets.approve(*ticket, arguments.as_ref(), by.as_ref());

@@ -53,7 +53,7 @@ pub struct Calls {
     /// Whether any call was made.
     pub called: bool,
     /// By ticket, so that calls start in the order of their tickets.
-    pub(in crate::run) open_calls: BTreeMap<TicketId, Box<OpenCall>>,
+    pub(in crate::run) open: BTreeMap<TicketId, Box<OpenCall>>,
     /// The tickets of the model's own names for calls; the latest where it gave a name twice.
     pub(in crate::run) call_ids: BTreeMap<String, TicketId>,
     pub(in crate::run) repetition: Repetition,
@@ -78,13 +78,13 @@ pub struct Calls {
 impl Calls {
     /// Whether this attempt at a call is the one that can fail now.
     pub(in crate::run) fn is_next_failure(&self, failed: &FailedCall) -> bool {
-        let is_open = self.open_calls.get(&failed.ticket).is_some_and(|call| call.failure.is_none());
+        let is_open = self.open.get(&failed.ticket).is_some_and(|call| call.failure.is_none());
         is_open && self.tickets.get(failed.ticket).is_some_and(|ticket| ticket.attempts == failed.attempt)
     }
 
     /// Whether all results that a call uses are there.
     pub(in crate::run) fn has_needs(&self, call: &OpenCall) -> bool {
-        !call.needs.iter().any(|need| self.open_calls.contains_key(need))
+        !call.needs.iter().any(|need| self.open.contains_key(need))
     }
 
     /// Whether something works on a call: it awaits nobody outside, and no other call.
@@ -95,7 +95,7 @@ impl Calls {
     /// Whether the result of a call can turn out to come from outside: it is made, and no run of its own works on it.
     pub(in crate::run) fn may_pend(&self, ticket: TicketId) -> bool {
         let known = self.tickets.get(ticket).filter(|known| known.kind == TicketKind::ToolCall && !known.parked);
-        let call = self.open_calls.get(&ticket);
+        let call = self.open.get(&ticket);
         known.is_some_and(|known| known.external.is_none())
             && call.is_some_and(|call| call.is_final() && !call.unchecked && call.failure.is_none())
     }
@@ -108,7 +108,7 @@ impl Calls {
     /// Whether a call awaits approval and its arguments are final.
     pub(in crate::run) fn awaits_approval(&self, ticket: TicketId) -> bool {
         self.tickets.get(ticket).is_some_and(|ticket| ticket.parked)
-            && self.open_calls.get(&ticket).is_some_and(|call| call.is_final())
+            && self.open.get(&ticket).is_some_and(|call| call.is_final())
     }
 
     /// A reply with so many calls was taken; those that were started early have their tickets already.
@@ -117,7 +117,7 @@ impl Calls {
         self.count_early();
         self.batch_size = calls;
         self.batch_open = calls - self.batch.len().min(calls)
-            + self.batch.values().filter(|ticket| self.open_calls.contains_key(ticket)).count();
+            + self.batch.values().filter(|ticket| self.open.contains_key(ticket)).count();
     }
 
     /// Whether calls of the last reply have no tickets yet.
@@ -126,7 +126,7 @@ impl Calls {
     }
 
     /// Adds the open call of a new ticket.
-    pub(super) fn open(&mut self, opened: &Opened) {
+    pub(super) fn begin(&mut self, opened: &Opened) {
         let Opened { ticket, call, call_id, tool, arguments, needs, detached, checks_approval, .. } = opened;
         if let Some(call_id) = call_id {
             self.call_ids.insert(call_id.clone(), *ticket);
@@ -142,7 +142,7 @@ impl Calls {
             key,
             failure: None,
         };
-        self.open_calls.insert(*ticket, Box::new(open));
+        self.open.insert(*ticket, Box::new(open));
         self.batch.insert(*call, *ticket);
         if *detached {
             self.batch_open = self.batch_open.saturating_sub(1);
@@ -152,7 +152,7 @@ impl Calls {
     pub(super) fn on_attempt_failed(&mut self, failed: &FailedCall) {
         let is_last = failed.wait.is_none();
         self.tickets.set_attempts(failed.ticket, failed.attempt.saturating_add(u32::from(!is_last)));
-        if let Some(call) = self.open_calls.get_mut(&failed.ticket).filter(|_| is_last) {
+        if let Some(call) = self.open.get_mut(&failed.ticket).filter(|_| is_last) {
             call.failure = Some(failed.error.clone());
         }
     }

@@ -13,6 +13,7 @@ const UNSEEN: usize = 16;
 
 /// The conversation of a run with its model.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact, which stands by its name in the log")]
 pub struct Conversation {
     /// All messages so far. They never change.
     pub messages: Vec<Message>,

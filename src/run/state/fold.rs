@@ -205,13 +205,13 @@ impl RunState {
             outcome: None,
             parts: Vec::new(),
         });
-        self.calls.open(opened);
+        self.calls.begin(opened);
         self.position.midway = self.position.midway && self.calls.is_batch_missing();
     }
 
     fn on_ticket_completed(&mut self, id: TicketId, protocol: &dyn Protocol) {
         self.conversation.changed.insert(id);
-        let Some(mut call) = self.calls.open_calls.remove(&id) else { return };
+        let Some(mut call) = self.calls.open.remove(&id) else { return };
         if !call.needs.is_empty() && self.calls.tickets.get(id).is_some_and(|ticket| ticket.role.is_some()) {
             // Its role may have been another call's result.
             let filled = self.filled(&call);

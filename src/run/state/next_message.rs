@@ -38,7 +38,7 @@ impl RunState {
             || self.conversation.messages.last().is_some_and(|last| last.role != Role::User)
         {
             let mut listed = std::mem::take(&mut self.conversation.changed);
-            listed.extend(self.calls.open_calls.keys());
+            listed.extend(self.calls.open.keys());
             let listed: Vec<TicketId> = listed.into_iter().collect();
             let outcomes = Outcomes {
                 tickets: &self.calls.tickets,

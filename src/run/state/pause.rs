@@ -8,8 +8,8 @@ impl RunState {
     pub fn is_waiting(&self) -> bool {
         matches!(self.position.phase, Phase::Calling | Phase::Awaiting(_) | Phase::Closing)
             && !self.position.midway
-            && self.calls.open_calls.keys().any(|ticket| self.calls.awaits_decision(*ticket))
-            && !self.calls.open_calls.iter().any(|(ticket, call)| self.calls.is_under_way(*ticket, call))
+            && self.calls.open.keys().any(|ticket| self.calls.awaits_decision(*ticket))
+            && !self.calls.open.iter().any(|(ticket, call)| self.calls.is_under_way(*ticket, call))
     }
 
     /// Whether the time before this event is known not to count, because of the event or of what was before it.

@@ -67,7 +67,7 @@ def marked(text: str) -> str:
     return text
 
 
-@tool(external=True, returns={"type": "integer"}, timeout=3)
+@tool(external=True, timeout=3)
 def outside(text: str) -> int:
     """Return a number."""
     raise NotImplementedError

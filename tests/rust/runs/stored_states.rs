@@ -41,7 +41,7 @@ fn decided(protocol: &str) -> Vec<Arc<Record>> {
         let Some(ticket) = machine.awaiting_decision().last().copied() else { continue };
         match position {
             0 => {
-                machine.approve(ticket, Some(Arc::new(serde_json::from_str(r#"{"a": 2}"#).unwrap())), Some("ann"), 3.0)
+                machine.approve(ticket, Some(Arc::new(serde_json::from_str(r#"{"a": 2}"#).unwrap())), Some("ann"), 3.0);
             }
             1 => machine.deny(ticket, "not now", Some("bob"), 3.0),
             2 => machine.answer(ticket, ok("5"), &[], Some("eve"), 3.0),
