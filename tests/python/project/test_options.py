@@ -1,10 +1,10 @@
 """Options that cross to the core as JSON: unknown names are errors, and both halves agree."""
 
-import datetime as dt
 import json
 import re
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -56,9 +56,9 @@ def known(kind: str) -> set[str]:
 
 
 @tool
-def plain(day: dt.date) -> str:
-    """Return the day."""
-    return str(day)
+def plain(price: Decimal) -> str:
+    """Return the price."""
+    return str(price)
 
 
 @tool(effect="idempotent", untrusted=True, queue="q", needs_approval=True)
