@@ -180,7 +180,7 @@ fn random_runs_come_to_all_of_it() {
         random.to_be_bytes()[0]
     };
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for _ in 0..400 {
+    for _ in 0..800 {
         let shared = byte() < 128;
         let kind = Kind { protocol: byte(), options: byte(), steps: 11, seconds: byte() < 128, shared };
         let choices: Vec<(u8, u8)> = (0..40).map(|_| (byte(), byte())).collect();
