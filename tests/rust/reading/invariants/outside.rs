@@ -10,7 +10,7 @@ use callslip::tool::openapi::Api;
 use callslip::tool::schema::Checker;
 use serde_json::Value as Json;
 
-/// An OpenAPI document, in JSON or YAML.
+/// The document of an API, in JSON or YAML.
 pub(super) fn openapi(input: Input<'_>) {
     let api = match Api::read(input.text) {
         Ok(api) => api,
@@ -35,14 +35,14 @@ pub(super) fn schema(input: Input<'_>) {
     else {
         return;
     };
-    let checker = Checker::default();
-    if let Err(cause) = checker.compile_loosely(&schema) {
+    let compiled = Checker::default();
+    if let Err(cause) = compiled.compile_loosely(&schema) {
         return assert!(!cause.is_empty());
     }
-    let admitted = checker.admits(&schema, &arguments);
-    match checker.check(&schema, &arguments) {
+    let admitted = compiled.admits(&schema, &arguments);
+    match compiled.check(&schema, &arguments) {
         Ok(checked) => {
-            let again = checker.check(&schema, &Value::Object(checked.arguments.clone()));
+            let again = compiled.check(&schema, &Value::Object(checked.arguments.clone()));
             let again = again.expect("arguments that passed pass again");
             assert_eq!(again.arguments, checked.arguments, "what was coerced once stays");
             assert!(!admitted || checked.coerced.is_empty(), "arguments that pass as they are: {:?}", checked.coerced);
