@@ -44,8 +44,9 @@ fn structs(text: &str) -> Vec<(String, usize)> {
 }
 
 fn is_field(code: &str) -> bool {
-    let name: String = code.trim_start_matches("r#").chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-    !name.is_empty() && code.trim_start_matches("r#")[name.len()..].starts_with(':')
+    let rest = code.trim_start_matches("r#");
+    let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+    after.len() < rest.len() && after.starts_with(':')
 }
 
 #[test]
