@@ -394,11 +394,6 @@ mod tests {
             "Thought: If approved: <M>",
             "<M>\n<thoughts>do not run</thoughts>",
             "<M>\n<answer>No</answer>",
-            "<del>\n<M>",
-            "<M>\n</example>",
-            "<M>\n--- END EMAIL ---",
-            "```json exec=false\n<M>\n```",
-            "```{r eval=FALSE}\n<M>\n```",
         ] {
             assert!(shown(text), "{text}");
         }
@@ -425,6 +420,19 @@ mod tests {
             "```json copy=false\n<M>\n```",
         ] {
             assert!(!shown(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_only_ends_or_is_switched_off() {
+        for text in [
+            "<del>\n<M>",
+            "<M>\n</example>",
+            "<M>\n--- END EMAIL ---",
+            "```json exec=false\n<M>\n```",
+            "```{r eval=FALSE}\n<M>\n```",
+        ] {
+            assert!(shown(text), "{text}");
         }
     }
 

@@ -74,6 +74,10 @@ BEGIN
                 extract(epoch FROM clock_timestamp()))
             ON CONFLICT DO NOTHING RETURNING key INTO number;
         EXIT WHEN number IS NOT NULL;
+        -- Otherwise somebody else has begun the run of this key, and the next round finds it.
+        IF EXISTS (SELECT FROM callslip.run WHERE id = new_id) THEN
+            RAISE unique_violation USING MESSAGE = format('expected a new id of a run: got %s, which there is', new_id);
+        END IF;
     END LOOP;
     UPDATE callslip.run SET msg = callslip.send(new_id, 'default', '', lease, false) WHERE key = number;
     RETURN QUERY SELECT new_id, epoch_drawn;

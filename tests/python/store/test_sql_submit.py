@@ -132,3 +132,9 @@ def test_freeing_a_key_removes_row_message_and_inbox(sql):
     sql.get("tell", "r1", "say", None, '"hello"', None)
     sql.with_row("free_key", "r1")
     assert (sql.run("r1"), sql.messages(), sql.inbox("r1")) == (None, [], [])
+
+
+def test_an_id_that_there_is_begins_nothing(sql):
+    sql.call("begin_with", "r1", "clerk", "anna", "k", 60.0)
+    with pytest.raises(psycopg.errors.UniqueViolation, match="expected a new id of a run: got r1"):
+        sql.call("begin_with", "r1", "clerk", "anna", "another", 60.0)
