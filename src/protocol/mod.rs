@@ -1,4 +1,4 @@
-//! Values to moves, and outcomes to messages: one file per protocol, and the vocabulary that they share.
+//! Values to moves, and outcomes to messages: a file and a folder per protocol, and the vocabulary that they share.
 
 mod answer;
 mod arguments;
