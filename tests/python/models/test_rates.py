@@ -20,10 +20,10 @@ from callslip import (
     Retrying,
     ScriptedModel,
     UsageError,
-    _lazy,
     replay,
     tool,
 )
+from callslip._base import _lazy
 from callslip.models._rates import Rates
 from optional import optional_module
 from random_cases import cases
