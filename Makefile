@@ -93,7 +93,7 @@ checks: dev $(VENV)/.docs ## Check lints, types and the documentation
 test-rs: $(VENV)/.test ## Run the Rust tests, with a PostgreSQL of their own
 	PYTHONPATH=tests/support $(PY) -m postgres $(RUST_TESTS) $(NO_PYTHON)
 	$(CARGO) test --manifest-path $(INTERLEAVINGS) --target-dir target/interleavings $(LOCKED)
-	$(CARGO) test --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
+	$(CARGO) test --profile quick --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED)
 
 .PHONY: test-py
 test-py: dev ## Run the Python tests and every snippet of README and docs (ARGS="-k name" for some)
@@ -164,7 +164,7 @@ lint: $(VENV)/.test ## Check format and lints
 	$(CARGO) clippy --all-targets --profile $(RUST_PROFILE) $(NO_PYTHON) $(LOCKED) -- -D warnings
 	$(CARGO) clippy --lib --test project --profile $(RUST_PROFILE) $(LOCKED) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --profile $(RUST_PROFILE) --target-dir target $(LOCKED) -- -D warnings
-	$(CARGO) clippy --release --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
+	$(CARGO) clippy --profile quick --manifest-path src/launcher/Cargo.toml --target-dir target/launcher $(LOCKED) -- -D warnings
 	$(CARGO) clippy --tests --manifest-path $(INTERLEAVINGS) --target-dir target/interleavings $(LOCKED) -- -D warnings
 
 .PHONY: fmt

@@ -16,10 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let target = env::var("TARGET")?;
-    // One for all profiles of this package, beside them: <target>/<profile>/build/<package>/out.
+    // Beside the profiles of this package: <target>/<profile>/build/<package>/out.
     let folder = out.ancestors().nth(4).ok_or("the folder of this build has no parents")?.join("launcher");
     let mut cargo = Command::new(env::var("CARGO")?);
-    cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path", "src/launcher/Cargo.toml"]);
+    let profile = if env::var("PROFILE")? == "release" { "release" } else { "quick" };
+    cargo.args(["build", "--profile", profile, "--locked", "--quiet", "--manifest-path", "src/launcher/Cargo.toml"]);
     cargo.arg("--target-dir").arg(&folder);
     let mut built = folder;
     if target != env::var("HOST")? {
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !cargo.status()?.success() {
         return Err("the launcher can't be built".into());
     }
-    std::fs::copy(built.join("release").join(NAME), Path::new(&out).join(NAME))?;
+    std::fs::copy(built.join(profile).join(NAME), Path::new(&out).join(NAME))?;
     Ok(())
 }
 
