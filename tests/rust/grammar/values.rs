@@ -9,7 +9,7 @@ use callslip::tool::ToolSet;
 use serde_json::{Map, Value as Json, json};
 
 /// Pairs of a schema and a value: so many sets of tools, each of so many tools, with so many values for each.
-const SETS: u32 = 100;
+const SETS: u32 = 50;
 const TOOLS: usize = 10;
 const VALUES: usize = 2;
 

@@ -212,32 +212,32 @@ fn run(runner: &mut TestRunner, target: &str, inputs: &impl Strategy<Value = Inp
 
 #[test]
 fn json() {
-    check_all("json", 25_000);
+    check_all("json", 12_000);
 }
 
 #[test]
 fn envelope() {
-    check_all("envelope", 25_000);
+    check_all("envelope", 12_000);
 }
 
 #[test]
 fn react() {
-    check_all("react", 8000);
+    check_all("react", 4000);
 }
 
 #[test]
 fn chatty() {
-    check_all("chatty", 8000);
+    check_all("chatty", 4000);
 }
 
 #[test]
 fn ticket() {
-    check_all("ticket", 8000);
+    check_all("ticket", 4000);
 }
 
 #[test]
 fn growth() {
-    check_all("growth", 150);
+    check_all("growth", 80);
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl<K: Kept> Pair<K> {
 
 proptest! {
     // An unoptimised `SQLite` takes its time.
-    #![proptest_config(ProptestConfig { cases: crate::cases::of(40), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(25), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_file_behaves_as_memory_does(ops in prop::collection::vec(op(), 1..30)) {
