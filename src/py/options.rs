@@ -1,5 +1,5 @@
 //! Options that Python passes as JSON. A name that is not known here is an error: an option that only Python knows would
-//! do nothing, silently. What logs and stores have is read by the types themselves, which take names of other versions.
+//! do nothing, silently. Logs and stores are read by the types themselves, which take names of other versions.
 
 use super::error::{CoreResult, value};
 use crate::reply::ReadLimits;

@@ -25,7 +25,7 @@ const OWN_TICKET: u32 = 9;
 /// The first version whose calls are planned by today's rules of references (chatty) and of whole bodies (ticket).
 const WHOLE_VALUES: u32 = 9;
 
-/// The first version whose replies a replay reads. What an earlier reply leads to is taken from its log.
+/// The first version whose replies a replay reads. The outcomes of earlier ones are taken from their log.
 const REREAD: u32 = 9;
 
 /// The first version whose tools say how the program reads what looks like another type.

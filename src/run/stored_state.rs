@@ -1,4 +1,4 @@
-//! The stored form of a state: what a compacted log has in place of the events that were folded.
+//! The stored form of a state, which replaces the folded events in a compacted log.
 
 use super::account::Spent;
 use super::event::{Shortened, Usage};

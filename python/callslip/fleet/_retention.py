@@ -67,11 +67,14 @@ def archive_and_prune(
         if store._shared is not None and store._shared.inbox(run.run_id):
             # It goes on with what it was told.
             continue
+        before_it = f"{deleted} runs before it are deleted; call prune again"
         if kept is not None:
-            with _told(f"the run {run.run_id} can't be archived", deleted):
+            what = f"the run {run.run_id} can't be archived, so it is not deleted"
+            with _told(what, before_it):
                 _write(store, run, kept)
         if place is not None:
-            with _told(f"the files of the run {run.run_id} can't be deleted", deleted):
+            what = f"the files of the run {run.run_id} can't be deleted, so it is not deleted"
+            with _told(what, before_it):
                 delete_files(place, _tree(store, run.run_id))
         try:
             deleted += store.delete(run.run_id)
@@ -83,17 +86,14 @@ def archive_and_prune(
 
 
 @contextmanager
-def _told(what: str, deleted: int) -> Iterator[None]:
-    """Say which run is not deleted, whatever the client of an object store raises."""
+def _told(what: str, then: str) -> Iterator[None]:
+    """Say what is not deleted and what to do, whatever a client or a damaged file raises."""
     try:
         yield
     except StoreError:
         raise
     except Exception as error:
-        raise StoreError(
-            f"{what}, so it is not deleted: {first_line(error)}. {deleted} runs before it are "
-            "deleted; call prune again once this is mended"
-        ) from error
+        raise StoreError(f"{what}: {first_line(error)}. {then} once this is mended") from error
 
 
 def _tree(store: TicketStore, run_id: str) -> list[str]:
@@ -141,17 +141,18 @@ def erase_of_owner(
     check_text("owner", owner)
     check_known("owner", owner)
     runs = [run.run_id for run in store.runs(owner=owner)]
+    then = "The runs are still in the store; call erase again"
     archived: dict[str, str] = {}
     if kept is not None:
-        with _erasing(owner, "the archive"):
+        with _told(f"the archive of '{owner}' can't be deleted", then):
             archived = {
                 key: _run_of(key) for key in kept.keys(_ENDING) if _owner(kept, key) == owner
             }
     if place is not None:
-        with _erasing(owner, "the files"):
+        with _told(f"the files of '{owner}' can't be deleted", then):
             delete_files(place, [*runs, *archived.values()])
     if kept is not None:
-        with _erasing(owner, "the archive"):
+        with _told(f"the archive of '{owner}' can't be deleted", then):
             kept.delete(archived)
     return store.erase(owner=owner) + len(set(archived.values()) - set(runs))
 
@@ -166,17 +167,3 @@ def _owner(archive: FileStore, key: str) -> str | None:
         ((kind, told),) = json.loads(export.readline())["event"].items()
     owner: str | None = (told["start"] if kind == "compacted" else told).get("owner")
     return owner
-
-
-@contextmanager
-def _erasing(owner: str, where: str) -> Iterator[None]:
-    """Say that nothing of the store is deleted yet, whatever a client or a damaged file raises."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Exception as error:
-        raise StoreError(
-            f"{where} of '{owner}' can't be deleted: {first_line(error)}. The runs are still in "
-            "the store; call erase again once this is mended"
-        ) from error

@@ -35,18 +35,13 @@ fn is_alternative(line: &str) -> bool {
     let named = |word: &str| word.chars().count() == 1 || word.chars().all(|c| c.is_ascii_digit());
     let option =
         |word: &str| matches!(word, "alternative" | "approach" | "candidate" | "choice" | "option" | "variant");
-    // Behind its name more may be said of it: "Option 1 - pay now:", but not "Option 1 is the best:".
     match words.as_slice() {
         [word] => option(word) && !line.ends_with(char::is_alphanumeric),
         [word, name] => option(word) && named(name),
-        [word, name, _] => {
-            option(word)
-                && named(name)
-                && small.split_once(word).is_some_and(|(_, rest)| {
-                    rest.trim_start()
-                        .strip_prefix(name)
-                        .is_some_and(|rest| rest.trim_start().starts_with(['-', '–', '—', ':', '(', '.', ')']))
-                })
+        // More may be said of it: "Option 1 - pay now:", but not "Option 1 is the best:".
+        [word, name, _] if option(word) && named(name) => {
+            let behind = small.split_once(word).and_then(|(_, rest)| rest.trim_start().strip_prefix(name));
+            behind.is_some_and(|rest| rest.trim_start().starts_with(['-', '–', '—', ':', '(', '.', ')']))
         }
         _ => false,
     }
