@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
+from callslip._base.option_names import knows_names_of_fields
 from callslip._base.options import check_number, check_whole
 from callslip.errors import UsageError
 
@@ -13,10 +14,33 @@ __all__ = ["Limits"]
 _FIELDS = {"steps": "turns"}
 """The fields of `Limits` that have another name in logs, by that name."""
 
+_ELSEWHERE = {
+    "budget": "cost=…",
+    "max_calls": "tickets=…",
+    "max_cost": "cost=…",
+    "max_depth": "depth=…",
+    "max_iterations": "turns=…",
+    "max_retries": "max_violations=…",
+    "max_seconds": "seconds=…",
+    "max_steps": "turns=…",
+    "max_time": "seconds=…",
+    "max_tokens": "tokens=…",
+    "max_tool_calls": "tickets=…",
+    "max_turns": "turns=…",
+    "request_limit": "turns=…",
+    "requests": "turns=…",
+    "timeout": "seconds=…",
+    "tool_calls": "tickets=…",
+    "tool_calls_limit": "tickets=…",
+    "total_tokens_limit": "tokens=…",
+}
+"""Limits by their names in other libraries: what is passed here."""
+
 _DEEPEST = 1024
 _MOST = 2**32 - 1
 
 
+@knows_names_of_fields(_ELSEWHERE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of a run. A count of 0 allows none, and `None`, where it is taken, is no limit.

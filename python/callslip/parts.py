@@ -284,9 +284,11 @@ def read_content(what: str, content: Content) -> Said:
         elif (file := file_of(item)) is not None:
             lines.append(marked.mark(file))
         else:
+            hint = "pass Image(…) or File(…)"
+            if isinstance(item, dict) and "role" in item:
+                hint = "pass earlier messages as messages=[…], and the last one's text here"
             raise UsageError(
-                f"expected texts, images and files in {what}: got {type(item).__name__}; pass "
-                "Image(…) or File(…)"
+                f"expected texts, images and files in {what}: got {type(item).__name__}; {hint}"
             )
     return _checked(what, Said("\n".join(lines), marked.parts))
 

@@ -37,8 +37,9 @@ def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
     kind = _KINDS.get(protocol) if isinstance(protocol, str) else None
     if kind is None:
         *others, last = map(repr, _KINDS)
-        raise UsageError(
-            f"expected protocol={', '.join(others)} or {last}, or a protocol object: "
-            f"got {protocol!r}"
-        )
+        expected = f"expected protocol={', '.join(others)} or {last}, or a protocol object"
+        if isinstance(protocol, type) and issubclass(protocol, Protocol):
+            name = protocol.__name__
+            raise UsageError(f"{expected}: got the class {name}; pass {name}()")
+        raise UsageError(f"{expected}: got {protocol!r}; pass one of them")
     return kind()

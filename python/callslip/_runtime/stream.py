@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, cast
 
 from callslip._runtime.driver import drive
 from callslip._runtime.early_driver import EarlyDriver
@@ -203,6 +203,15 @@ class RunStream(Generic[AnswerT]):
         with session:
             await drive(session)
 
+    if not TYPE_CHECKING:
+        # Type checkers say it themselves.
+
+        def __await__(self) -> NoReturn:
+            _refuse("await agent.stream(…)")
+
+        def __iter__(self) -> NoReturn:
+            _refuse("for … in agent.stream(…)")
+
     def __aiter__(self) -> Self:
         return self
 
@@ -373,3 +382,10 @@ def _give_up(found: RunSession | DrivenRun) -> None:
 def _driven(run: Run[Any]) -> DrivenAgent:
     # Every agent of a run was passed by the runtime.
     return cast("DrivenAgent", agent_of(run))
+
+
+def _refuse(written: str) -> NoReturn:
+    raise UsageError(
+        f"expected the events of a stream: got {written}; use async with agent.stream(…) as run, "
+        "and async for event in run inside of it, or agent.stream_sync(…) without an event loop"
+    )

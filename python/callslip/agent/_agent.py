@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
+from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag, check_known, check_one_of, check_text
 from callslip._protocols import DEFAULT_PROTOCOL
 from callslip._runtime.drive import drive_async, drive_sync
@@ -144,6 +145,7 @@ class Agent(AgentRuns[AnswerT]):
         self, model: Model, *, returns: object = None, **options: Unpack[AgentOptions]
     ) -> None: ...
 
+    @knows_names("Agent")
     def __init__(
         self,
         model: Model,
@@ -250,6 +252,7 @@ class Agent(AgentRuns[AnswerT]):
         """
         return overridden(self, options)
 
+    @knows_names("run")
     async def run(
         self,
         task: Content,
@@ -311,6 +314,7 @@ class Agent(AgentRuns[AnswerT]):
             await drive(session)
             return session.result()
 
+    @knows_names("run_sync")
     def run_sync(
         self,
         task: Content,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
+from callslip._base.option_names import knows_names
 from callslip._base.options import check_known
 from callslip._runtime.background import start_task
 from callslip._runtime.differences import check_run, check_store
@@ -68,6 +69,7 @@ class AgentRuns(Generic[AnswerT]):
         key: str | None = None,
     ) -> Run[AnswerT]: ...
 
+    @knows_names("start")
     def start(
         self,
         task: Content | None = None,
@@ -171,6 +173,7 @@ class AgentRuns(Generic[AnswerT]):
         answer: Answerer | None = None,
     ) -> RunStream[AnswerT]: ...
 
+    @knows_names("stream")
     def stream(
         self,
         task: Content | None = None,

@@ -101,6 +101,11 @@ def _refusal(client: object) -> str:
         "expected the client of a known library, such as OpenAI() or Anthropic(): got "
         f"{getattr(client, '__qualname__', type(client).__qualname__)}"
     )
+    if isinstance(client, type):
+        name = client.__qualname__
+        return f"expected a client object, such as {name}(): got the class {name}; pass {name}()"
+    if isinstance(client, str):
+        return f"{expected}; pass the client, and the name as model={client.rpartition(':')[2]!r}"
     if callable(client):
         return f"{expected}: a callable from messages to text is a model already, pass it as it is"
     return f"{expected}: pass a callable from messages to text that calls it"

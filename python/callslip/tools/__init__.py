@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 
+from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag
 from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._ask_user import ask_user
@@ -76,6 +77,24 @@ Tools: TypeAlias = "Sequence[ToolLike | ToolSource] | ToolSource"
 """The tools of an agent: functions, tools and sources of tools; or one source alone."""
 
 
+_ELSEWHERE = {
+    "args_schema": "a function with type hints",
+    "func": "the function first: tool(function)",
+    "is_async": "an async function",
+    "max_retries": "retries=…",
+    "name_override": "name=…",
+    "parallel": "concurrency=…",
+    "read_only": "readonly=True",
+    "readOnly": "readonly=True",
+    "requires_approval": "needs_approval=True",
+    "return_direct": "nothing: the model answers",
+    "schema": "a function with type hints",
+    "side_effects": "readonly=… or effect=…",
+    "strict": "nothing: arguments are always checked",
+}
+"""Options of tools by their names in other libraries: what is passed here."""
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
@@ -96,6 +115,7 @@ def tool(
     external: bool = False,
     untrusted: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+@knows_names("tool", _ELSEWHERE)
 def tool(
     function: Callable[..., Any] | None = None,
     /,
@@ -146,7 +166,7 @@ def tool(
         ToolError: The function has no name; or, with the first agent, no signature to describe.
     """
     check_flag("external", external)
-    options: dict[str, Any] = {**locals(), "names": enclosing_names(sys._getframe(1))}
+    options: dict[str, Any] = {**locals(), "names": enclosing_names(sys._getframe(2))}
     del options["function"], options["external"]
     kind: Any = ExternalTool if external else Tool
     decorate = partial(kind, **options)

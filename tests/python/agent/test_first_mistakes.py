@@ -1,0 +1,117 @@
+"""Mistakes of newcomers: each message says what to do."""
+
+import asyncio
+import inspect
+
+import pytest
+
+from callslip import Agent, Limits, ReactProtocol, UsageError, as_model, tool
+
+FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": true}'
+
+
+def model(messages):
+    return FINISH
+
+
+def look(word: str) -> str:
+    """Look a word up."""
+    return word
+
+
+@pytest.mark.parametrize(
+    ("option", "passed"),
+    [
+        ("system_prompt", "instructions=…"),
+        ("max_turns", "limits=Limits(turns=…)"),
+        ("output_type", "returns=…"),
+        ("temperature", "it to as_model(client, temperature=…)"),
+        ("memory", "store=… and a key= for each conversation"),
+        ("tool", "tools=…"),
+        ("instruction", "instructions=…"),
+    ],
+)
+def test_options_of_agents_by_other_names(option, passed):
+    with pytest.raises(TypeError) as caught:
+        Agent(model, **{option: "x"})
+    assert str(caught.value) == f"expected an option of Agent: got {option}; pass {passed}"
+    with pytest.raises(TypeError, match="expected an option of Agent: got"):
+        Agent(model).replace(**{option: "x"})
+
+
+def test_an_option_like_none_lists_them():
+    with pytest.raises(TypeError, match=r"got xyzzy; pass one of model, protocol, instructions, "):
+        Agent(model, xyzzy=1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "passed"),
+    [("max_turns", "turns"), ("timeout", "seconds"), ("turn", "turns"), ("max_cost", "cost")],
+)
+def test_limits_by_other_names(limit, passed):
+    with pytest.raises(TypeError) as caught:
+        Limits(**{limit: 3})
+    assert str(caught.value) == f"expected an option of Limits: got {limit}; pass {passed}=…"
+
+
+@pytest.mark.parametrize(
+    ("option", "passed"),
+    [("read_only", "readonly=True"), ("max_retries", "retries=…"), ("descripton", "description=…")],
+)
+def test_options_of_tools_by_other_names(option, passed):
+    with pytest.raises(TypeError) as caught:
+        tool(**{option: True})(look)
+    assert str(caught.value) == f"expected an option of tool: got {option}; pass {passed}"
+
+
+@pytest.mark.parametrize("name", ["run", "run_sync", "start", "stream"])
+def test_options_of_runs_by_other_names(name):
+    method = getattr(Agent(model), name)
+    with pytest.raises(TypeError) as caught:
+        made = method("?", max_turns=3)
+        if inspect.iscoroutine(made):
+            asyncio.run(made)
+    told = f"expected an option of {name}: got max_turns; pass limits=Limits(turns=…)"
+    assert str(caught.value) == told
+
+
+def test_what_is_checked_keeps_its_signature():
+    assert inspect.iscoroutinefunction(Agent.run)
+    assert not inspect.iscoroutinefunction(Agent.run_sync)
+    assert "instructions" in inspect.signature(Agent).parameters
+    assert "turns" in inspect.signature(Limits).parameters
+    assert next(iter(inspect.signature(tool).parameters)) == "function"
+
+
+def test_a_class_in_place_of_its_object():
+    with pytest.raises(UsageError, match=r"got the class ReactProtocol; pass ReactProtocol\(\)"):
+        Agent(model, protocol=ReactProtocol)
+
+    class Client:
+        """A client."""
+
+    with pytest.raises(UsageError, match=r"got the class .*Client; pass .*Client\(\)"):
+        as_model(Client)
+
+
+def test_the_name_of_a_model_in_place_of_its_client():
+    with pytest.raises(UsageError, match="pass the client, and the name as model='gpt-5-mini'"):
+        as_model("openai:gpt-5-mini")
+
+
+def test_messages_as_the_task():
+    with pytest.raises(UsageError, match=r"pass earlier messages as messages=\[…\]"):
+        Agent(model).run_sync([{"role": "user", "content": "?"}])
+
+
+def test_a_stream_that_is_not_entered():
+    async def awaited():
+        await Agent(model).stream("?")
+
+    async def looped():
+        for _ in Agent(model).stream("?"):
+            pass
+
+    for wrong in (awaited, looped):
+        with pytest.raises(UsageError, match=r"use async with agent.stream\(…\) as run"):
+            asyncio.run(wrong())
