@@ -103,7 +103,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     readonly: bool = False,
-    effect: Effect = "once",
+    effect: Effect | None = None,
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
     retries: int | None = None,
@@ -123,7 +123,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     readonly: bool = False,
-    effect: Effect = "once",
+    effect: Effect | None = None,
     reconcile: Reconcile | None = None,
     repeatable: bool = False,
     retries: int | None = None,
@@ -143,7 +143,8 @@ def tool(
         name: The name that the model writes. Default: the function's name.
         description: The description for the model. Default: the docstring without its sections.
         readonly: Whether it changes nothing. Such a call may start while its block is arriving.
-        effect: The consequence of a crash during a call; see `Effect`.
+        effect: The consequence of a crash during a call; see `Effect`. Default: `"pure"` if the
+            tool is `readonly`, else `"once"`.
         reconcile: With `effect="once"`: looks up what came of a call; see `Reconcile`.
         repeatable: Whether the same call may be made any number of times, as for polling.
         retries: Further attempts at a failed call, also if a second effect of a `"once"` call is

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _OF_CALLS = {
-    "effect": "once",
+    "effect": None,
     "reconcile": None,
     "retries": None,
     "retry_on": None,
@@ -28,6 +28,9 @@ _OF_CALLS = {
     "queue": None,
 }
 """The options of `tool` that say how calls are made, with their defaults."""
+
+_EFFECT = {"effect": "once"}
+"""That of every external tool: what others do is not repeated here."""
 
 
 class ExternalTool(Tool[P, R]):
@@ -52,12 +55,12 @@ class ExternalTool(Tool[P, R]):
         **options: Any,
     ) -> None:
         for name, default in _OF_CALLS.items():
-            if options.get(name, default) != default:
+            if options.get(name, default) not in (default, _EFFECT.get(name)):
                 raise UsageError(
                     f"expected no {name} with external=True: got {options[name]!r}, and nothing is "
                     f"called; pass an ordinary tool, or no {name}"
                 )
-        super().__init__(function, **options)
+        super().__init__(function, **{**options, **_EFFECT})
         self._own_returns = None if returns is None else _usable(returns)
         self._asks = asks
         # `Tool` drops its own once the signature is read.

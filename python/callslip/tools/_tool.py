@@ -106,7 +106,7 @@ class Tool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         readonly: bool = False,
-        effect: Effect = "once",
+        effect: Effect | None = None,
         reconcile: Reconcile | None = None,
         repeatable: bool = False,
         retries: int | None = None,
@@ -119,6 +119,8 @@ class Tool(Generic[P, R]):
         names: Mapping[str, Any] | None = None,
     ) -> None:
         _check_function(function)
+        if effect is None:
+            effect = "pure" if readonly and reconcile is None else "once"
         check_one_of("effect", effect, ("once", "idempotent", "pure"))
         if reconcile is not None and effect != "once":
             raise UsageError(
@@ -168,7 +170,7 @@ class Tool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         readonly: bool = False,
-        effect: Effect = "once",
+        effect: Effect | None = None,
         reconcile: Reconcile | None = None,
         repeatable: bool = False,
         retries: int | None = None,
@@ -190,7 +192,7 @@ class Tool(Generic[P, R]):
             name: The name that the model writes. Default: the function's name.
             description: The description for the model. Default: that of the docstring.
             readonly: As for `tool`. Default: `False`.
-            effect: As for `tool`. Default: `"once"`.
+            effect: As for `tool`. Default: `"pure"` if `readonly`, else `"once"`.
             reconcile: As for `tool`. Default: `None`.
             repeatable: As for `tool`. Default: `False`.
             retries: As for `tool`. Default: 2 or 0, by the effect.

@@ -64,6 +64,15 @@ def test_a_simple_function() -> None:
     }
 
 
+def test_a_call_that_changes_nothing_is_made_again_after_a_crash() -> None:
+    assert tool(readonly=True)(search).effect == "pure"
+    assert tool(search).effect == tool()(search).effect == "once"
+    assert tool(readonly=True, effect="once")(search).effect == "once"
+    # Somebody can say what came of it.
+    assert tool(readonly=True, reconcile=lambda context: None)(search).effect == "once"
+    assert tool(readonly=True, external=True)(search).effect == "once"
+
+
 def test_a_tool_is_still_the_function() -> None:
     assert search("a", 2) == ["a", "a"]
     assert search.__name__ == "search"
