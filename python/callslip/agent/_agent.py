@@ -29,6 +29,7 @@ from callslip.agent._options import (
     checked_model,
     checked_task_check,
     history_of,
+    no_model,
     requested_options,
     runner_of,
     store_of,
@@ -78,7 +79,7 @@ class Agent(AgentRuns[AnswerT]):
 
     Args:
         model: Any callable from messages to text: sync or async, whole or streamed. Pass client
-            objects through `as_model`.
+            objects through `as_model`. `None` for an agent that gets its model by `override`.
         protocol: A protocol object, or the name of one for its defaults. Default: `"react"`.
         instructions: The part of the prompt that is about this agent: text, or a function from the
             `Context` of a run to text, sync or async. The function is called once for each new run,
@@ -137,18 +138,18 @@ class Agent(AgentRuns[AnswerT]):
 
     @overload
     def __init__(
-        self, model: Model, *, returns: type[AnswerT], **options: Unpack[AgentOptions]
+        self, model: Model | None, *, returns: type[AnswerT], **options: Unpack[AgentOptions]
     ) -> None: ...
 
     @overload
     def __init__(
-        self, model: Model, *, returns: object = None, **options: Unpack[AgentOptions]
+        self, model: Model | None, *, returns: object = None, **options: Unpack[AgentOptions]
     ) -> None: ...
 
     @knows_names("Agent")
     def __init__(
         self,
-        model: Model,
+        model: Model | None,
         *,
         protocol: Protocol | ProtocolName = DEFAULT_PROTOCOL,
         instructions: InstructionsOption | None = None,
@@ -205,22 +206,24 @@ class Agent(AgentRuns[AnswerT]):
         self._role_agents: dict[str, Agent[Any]] = {}
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Model | None:
         """The model, as it was passed."""
-        return cast("Model", self._model.model)
+        return None if self._model.model is no_model else cast("Model", self._model.model)
 
     @overload
     def replace(
-        self, *, returns: type[T], model: Model = ..., **options: Unpack[AgentOptions]
+        self, *, returns: type[T], model: Model | None = ..., **options: Unpack[AgentOptions]
     ) -> Agent[T]: ...
 
     @overload
     def replace(
-        self, *, returns: object, model: Model = ..., **options: Unpack[AgentOptions]
+        self, *, returns: object, model: Model | None = ..., **options: Unpack[AgentOptions]
     ) -> Agent[Any]: ...
 
     @overload
-    def replace(self, *, model: Model = ..., **options: Unpack[AgentOptions]) -> Agent[AnswerT]: ...
+    def replace(
+        self, *, model: Model | None = ..., **options: Unpack[AgentOptions]
+    ) -> Agent[AnswerT]: ...
 
     def replace(self, **options: Any) -> Agent[Any]:
         """Return a new agent like this one, with other options.

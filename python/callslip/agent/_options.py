@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from callslip.agent._instructions import InstructionsOption
     from callslip.history import HistoryPolicy, Summarize
     from callslip.limits import Limits
-    from callslip.models._reply import Model
+    from callslip.models._reply import Messages, Model
     from callslip.protocols import Protocol, ProtocolName
     from callslip.roles import Role
     from callslip.sandbox import PythonRunner
@@ -46,6 +46,7 @@ __all__ = [
     "checked_model",
     "checked_task_check",
     "history_of",
+    "no_model",
     "requested_options",
     "runner_of",
     "store_of",
@@ -108,13 +109,24 @@ def requested_options(
     }
 
 
+def no_model(messages: Messages) -> str:  # noqa: ARG001
+    """Stand in for the model of an agent that has none.
+
+    Raises:
+        UsageError: It is called.
+    """
+    raise UsageError(
+        "expected a model: got None; pass one to Agent, or use agent.override(model=…)"
+    )
+
+
 def checked_model(model: object) -> ModelCall:
     """Return a model prepared for runs, and warn of a context that is lost.
 
     Raises:
         UsageError: It is no model.
     """
-    call = ModelCall(model)
+    call = ModelCall(no_model if model is None else model)
     for one in call.leaves():
         if one.hides_context:
             warnings.warn(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from callslip.errors import UsageError
@@ -10,6 +12,7 @@ from callslip.models._client_model import ClientModel
 from callslip.models._clients import Kind, find_client, find_method
 from callslip.models._frameworks import LangChainModel, LLMModel
 from callslip.models._in_process import LlamaModel, PipelineModel, VllmModel
+from callslip.models._late import SERVICES, LateModel, check_installed, client_of
 from callslip.models._responses import ResponsesModel
 from callslip.models._services import (
     BedrockModel,
@@ -59,8 +62,13 @@ def as_model(
     an async model. A function with the parameters of a method of OpenAI or Anthropic is accepted
     too.
 
+    Where an agent has to exist before there is a key, as in a module that tests import, pass
+    `"openai:gpt-5-mini"`, `"anthropic:NAME"` or a function without parameters that makes the
+    client. The client is made at the first request, once for each event loop.
+
     Args:
-        client: The client, configured by the caller (key, address, timeouts, retries).
+        client: The client, configured by the caller (key, address, timeouts, retries); or the name
+            of a service and a model, or a function that makes the client.
         model: The name of the model at the server. Clients of one model need none.
         stream: Whether to request streamed replies, which are stopped as soon as their move is
             complete. Default: `True`.
@@ -81,6 +89,13 @@ def as_model(
     Raises:
         UsageError: The client is not recognised, or an option is invalid.
     """
+    if isinstance(client, str) or _is_factory(client):
+        return _late(client, model=model, stream=stream, **options)
+    return _connected(client, model=model, stream=stream, **options)
+
+
+def _connected(client: object, *, model: str | None, stream: bool, **options: Any) -> ClientModel:
+    """Return the model of a client that there is."""
     found = find_client(client)
     if found is None and callable(client):
         found = find_method(client)
@@ -96,6 +111,37 @@ def as_model(
     )
 
 
+def _is_factory(client: object) -> bool:
+    """Whether this is a function without parameters; no model and no method of a client is."""
+    try:
+        return inspect.isroutine(client) and not inspect.signature(client).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _late(client: Any, *, model: str | None, stream: bool, **options: Any) -> LateModel:
+    """Return the model of a factory, or of a service and a name such as `openai:gpt-5-mini`."""
+    if not isinstance(client, str):
+        connect = partial(_connected, model=model, stream=stream, **options)
+        return LateModel(client, connect, model=model, stream=stream, **options)
+    service, _, name = client.partition(":")
+    if service not in SERVICES or not name:
+        known = ", ".join(f"'{one}:NAME'" for one in SERVICES)
+        raise UsageError(f"expected a client, or one of {known}: got {client!r}; pass one of them")
+    if model is not None:
+        raise UsageError(f"expected no model= beside {client!r}: got {model!r}; leave it out")
+    check_installed(service)
+    return LateModel(
+        partial(client_of, service),
+        partial(_connected, model=name, stream=stream, **options),
+        model=name,
+        provider=service,
+        is_async=True,
+        stream=stream,
+        **options,
+    )
+
+
 def _refusal(client: object) -> str:
     expected = (
         "expected the client of a known library, such as OpenAI() or Anthropic(): got "
@@ -104,8 +150,6 @@ def _refusal(client: object) -> str:
     if isinstance(client, type):
         name = client.__qualname__
         return f"expected a client object, such as {name}(): got the class {name}; pass {name}()"
-    if isinstance(client, str):
-        return f"{expected}; pass the client, and the name as model={client.rpartition(':')[2]!r}"
     if callable(client):
         return f"{expected}: a callable from messages to text is a model already, pass it as it is"
     return f"{expected}: pass a callable from messages to text that calls it"

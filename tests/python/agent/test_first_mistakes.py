@@ -94,11 +94,6 @@ def test_a_class_in_place_of_its_object():
         as_model(Client)
 
 
-def test_the_name_of_a_model_in_place_of_its_client():
-    with pytest.raises(UsageError, match="pass the client, and the name as model='gpt-5-mini'"):
-        as_model("openai:gpt-5-mini")
-
-
 def test_messages_as_the_task():
     with pytest.raises(UsageError, match=r"pass earlier messages as messages=\[…\]"):
         Agent(model).run_sync([{"role": "user", "content": "?"}])
