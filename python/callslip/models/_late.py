@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Self
@@ -65,10 +65,8 @@ class LateModel(ClientModel):
     Args:
         make: Makes the client.
         connect: Makes the model of a client.
-        model: The model's name at the server.
         provider: The provider, if it is known before. Default: `None`.
         is_async: Whether the client is known to be async. Default: `False`.
-        stream: As for `as_model`.
         options: As for `as_model`.
 
     Attributes:
@@ -94,30 +92,16 @@ class LateModel(ClientModel):
         make: Callable[[], object],
         connect: Callable[[object], ClientModel],
         *,
-        model: str | None = None,
         provider: str | None = None,
         is_async: bool = False,
-        stream: bool = True,
-        grammar: GrammarForm | None = None,
-        context: int | None = None,
-        parts: Collection[PartKind] | None = None,
-        **options: object,
+        **options: Any,
     ) -> None:
         self._own_provider, self._own_parts = provider, frozenset[PartKind]()
         self._make, self._connect = make, connect
         self._lock = threading.Lock()
         self._of_loops: WeakKeyDictionary[Any, ClientModel] = WeakKeyDictionary()
         self._last: ClientModel | None = None
-        super().__init__(
-            make,
-            model=model,
-            stream=stream,
-            grammar=grammar,
-            is_async=is_async,
-            context=context,
-            parts=parts,
-            **options,
-        )
+        super().__init__(make, is_async=is_async, **options)
 
     @property
     def parts(self) -> frozenset[PartKind]:

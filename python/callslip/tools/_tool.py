@@ -59,6 +59,26 @@ Reconcile: TypeAlias = "Callable[[Context], Any]"
 """A function that returns, after a crash, the result of a call, or `NotDone`. Sync or async."""
 
 
+def _effect_of(effect: Effect | None, reconcile: Reconcile | None, *, readonly: bool) -> Effect:
+    """Return the effect of a tool: that of the program, or else by what the tool changes.
+
+    Raises:
+        UsageError: There is no such effect, or `reconcile` has nothing to find out.
+    """
+    if effect is None:
+        effect = "pure" if readonly and reconcile is None else "once"
+    check_one_of("effect", effect, ("once", "idempotent", "pure"))
+    if reconcile is None:
+        return effect
+    if effect != "once":
+        raise UsageError(
+            f"reconcile is for effect='once': a call with effect='{effect}' is repeated "
+            "without asking"
+        )
+    check_reconcile(reconcile)
+    return effect
+
+
 class Tool(Generic[P, R]):
     """A function that a model may call, with its name, description and options.
 
@@ -119,16 +139,7 @@ class Tool(Generic[P, R]):
         names: Mapping[str, Any] | None = None,
     ) -> None:
         _check_function(function)
-        if effect is None:
-            effect = "pure" if readonly and reconcile is None else "once"
-        check_one_of("effect", effect, ("once", "idempotent", "pure"))
-        if reconcile is not None and effect != "once":
-            raise UsageError(
-                f"reconcile is for effect='once': a call with effect='{effect}' is repeated "
-                "without asking"
-            )
-        if reconcile is not None:
-            check_reconcile(reconcile)
+        effect = _effect_of(effect, reconcile, readonly=readonly)
         check_texts(name=name, description=description)
         check_flag("readonly", readonly)
         check_flag("repeatable", repeatable)
