@@ -234,9 +234,9 @@ def claims(data: Data) -> list[str]:
         f"Of {len(REFUSED)} replies that must be refused, callslip executes {executed(ours)};"
         f" {len(others)} other frameworks execute {min(wrong)} to {max(wrong)}"
         " ([faults](docs/comparison.md#faults-of-a-model)).",
-        f"A step takes {span(rows, 'loop', turns, 'cpu_us', 'µs of CPU')}"
+        f"One model call and one tool call cost {span(rows, 'loop', turns, 'cpu_us', 'µs of CPU')}"
         " ([CPU](docs/comparison.md#cpu-a-step)).",
-        f"One of {agents:,} agents takes {span(rows, 'memory', agents, 'kb', 'KB')}"
+        f"With {agents:,} agents in memory, each takes {span(rows, 'memory', agents, 'kb', 'KB')}"
         " ([memory](docs/comparison.md#memory-of-many-agents)).",
     ]
 
@@ -256,7 +256,8 @@ def with_claims(text: str, data: Data) -> str:
 
 
 def span(rows: Sequence[Data], kind: str, size: int, key: str, unit: str) -> str:
-    """Return our figure, the first, beside the least and the greatest of the others."""
+    """Return our figure (the first row's) and the range of the other frameworks."""
     ours, *others = (one[kind][str(size)].get(key) for one in rows)
     values = [value for value in others if value is not None]
-    return f"{number(ours)} {unit}, theirs {number(min(values))} to {number(max(values))}"
+    least, greatest = number(min(values)), number(max(values))
+    return f"{number(ours)} {unit} in callslip, {least} to {greatest} in the others"
