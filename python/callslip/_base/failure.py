@@ -99,11 +99,11 @@ BUSY_STATUSES = frozenset({425, 429, 503})
 """HTTP statuses of a busy server, which has not executed the request."""
 
 TRANSIENT_STATUSES = BUSY_STATUSES | {408, 502, 504}
-"""HTTP statuses that may pass by themselves."""
+"""HTTP statuses of transient failures."""
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether a failure may pass by itself: no connection, no answer in time, a busy server.
+    """Whether a failure is transient: no connection, a timeout, a busy server.
 
     An exception of the program can decide this with an attribute `is_transient`.
     """

@@ -56,12 +56,12 @@ class _Unwanted(Exception):  # noqa: N818  # a signal
 def at_terminal(ticket: Ticket, problem: str | None = None) -> Any:
     """Ask at the terminal: for `run(task, approve=at_terminal, answer=at_terminal)`.
 
-    For a call whose result comes from outside, it asks for the result, as text or JSON.
+    For a call with an external result, it asks for the result, as text or JSON.
 
     It prints the whole call and asks for `y`, `n`, `e` and other arguments as JSON, or a reason to
-    deny the call. If nobody sits at a terminal, the call is denied at once, and the model is told
-    so: standard input must be a terminal, standard error or output too, and the program must run
-    in the foreground. Ctrl-C cancels the run.
+    deny the call. If there is no interactive terminal, the call is denied immediately, and the
+    model receives the reason: standard input must be a terminal, standard error or output too, and
+    the program must run in the foreground. Ctrl-C cancels the run.
 
     Args:
         ticket: The call.
@@ -226,7 +226,7 @@ def _edited(text: str, write: Callable[[str], object]) -> dict[str, Any] | None:
 
 
 def _printable(text: str) -> str:
-    """Return a text in one line, in which what nobody would see stands by its number."""
+    """Return a text in one line, with invisible characters as code points."""
     return named(text).replace("\n", " ")
 
 
@@ -235,7 +235,7 @@ def _without_surrogates(text: str) -> str:
 
 
 def _screen() -> TextIO | None:
-    """Return the stream on which a person reads; `None` if nobody sits at a terminal."""
+    """Return the stream for output; `None` if there is no interactive terminal."""
     if not _is_terminal(sys.stdin) or not _is_in_foreground():
         return None
     return next((one for one in (sys.stderr, sys.stdout) if _is_terminal(one)), None)

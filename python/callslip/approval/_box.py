@@ -19,7 +19,7 @@ _ORIGINS = {"given": None, "default": "the default", "left out": None}
 
 
 def said(text: str) -> Markup:
-    """Return a text of the view as markup: what nobody would see is named in it already."""
+    """Return a text of the view as markup; invisible characters are already named in it."""
     return Markup(_lazy.html.escape(text))
 
 

@@ -31,8 +31,8 @@ class CallRow:
     Attributes:
         name: The name of the parameter; that of a field inside of it after a dot.
         value: The value as JSON; `None` for an argument that is left out.
-        lines: The value for a person: JSON, or the lines of a text of several lines. Each character
-            that nobody would see stands by its number, `⟨U+202E⟩`.
+        lines: The value for a person: JSON, or the lines of a text of several lines. Invisible
+            characters are shown as code points, `⟨U+202E⟩`.
         origin: `"given"`; `"default"` for a value that is the default of the tool; `"left out"` for
             a parameter without a value, which the tool decides.
         type: The type in the schema, such as `"integer"`; `None` if it is not one word.

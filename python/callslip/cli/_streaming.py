@@ -101,7 +101,7 @@ class _Screen:
 
 
 def _decide(run: Run[Any], ticket: Ticket) -> None:
-    """Ask the person about a call. If nobody sits at a terminal, the call is denied."""
+    """Ask for approval of a call. Without an interactive terminal, the call is denied."""
     problem: str | None = None
     mark = is_wanted.set(lambda: _is_in(run.awaiting_approval, ticket))
     try:
@@ -122,7 +122,7 @@ def _decide(run: Run[Any], ticket: Ticket) -> None:
 
 
 def _answer(run: Run[Any], ticket: Ticket) -> None:
-    """Ask the person for a result. If nobody sits at a terminal, the call fails."""
+    """Ask for the result of a call. Without an interactive terminal, the call fails."""
     problem: str | None = None
     mark = is_wanted.set(lambda: _is_in(run.awaiting_result, ticket))
     try:

@@ -47,7 +47,7 @@ class ModelAttemptFailed(Event):
         model: The name of the model.
         error: The error; `resting after …` for a model that `Fallback` has passed over.
         wait: Seconds until the next attempt; `None` if there is none with the same messages.
-        dropped: Whether a part of the reply was streamed, which is void now.
+        dropped: Whether a part of the reply was streamed: discard it.
         usage: The usage of the attempt; `None` if the client does not report it.
     """
 

@@ -170,7 +170,7 @@ class TicketCompleted(Event):
         result: The whole result as JSON values, with the line of each image and file in its place;
             `None` without one.
         error: The error, as the model reads it; `None` without one.
-        transient: Whether the failure may pass by itself.
+        transient: Whether the failure is transient, so that a retry may succeed.
         spent: The usage, tickets and runs of a child run with all runs below it, as JSON; `None`
             for a call.
         parts: The images and files of the result, as in `RunStarted`.

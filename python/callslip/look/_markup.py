@@ -65,7 +65,7 @@ def _written(content: Content) -> str:
 
 
 def escaped(text: str) -> Markup:
-    """Return a text as markup that shows it, and names characters that nobody would see."""
+    """Return a text as markup, with invisible characters as code points."""
     return Markup(replace_unseen(_lazy.html.escape(text.replace("\r\n", "\n")), _name))
 
 

@@ -107,7 +107,7 @@ class ServerLink:
 
 
 def _transient_failure(words: str) -> Fail:
-    """Return a failure that may pass by itself: the server cannot be reached."""
+    """Return a transient failure: the server cannot be reached."""
     failure = Fail(words)
     failure.is_transient = True
     return failure

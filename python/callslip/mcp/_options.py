@@ -32,8 +32,8 @@ class ServerOptions(TypedDict, total=False):
             they are repeated after a crash. Default: `False`.
         untrusted: Whether results come from others, so that their tickets say so, or the names of
             the tools whose results do; see `Ticket.untrusted`. Default: `True`.
-        retries: How many further attempts the runtime makes at a call that may be repeated, by the
-            hints of the tool or by `repeatable`, if the failure may pass by itself. Default: 2.
+        retries: How often a call is retried after a transient failure if it is safe to repeat,
+            according to the hints of the tool or `repeatable`. Default: 2.
         resources: Whether the model may read the server's resources, with the tools
             `list_resources` and `read_resource`. They have the prefix too, and are left out if the
             server has no resources. Default: `False`.

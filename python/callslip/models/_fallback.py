@@ -1,4 +1,4 @@
-"""Models that stand in for one another."""
+"""Fallback models."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ __all__ = ["Fallback"]
 
 
 class Fallback(Wrapper):
-    """Models of which the next one is asked if one fails.
+    """Switches to the next model when a model fails.
 
-    Each turn begins with the first model that does not rest. The next one gets the same messages,
-    and those options of the run that it accepts itself. It is asked after any failure of the client
-    or the service, such as a refusal, a full context, a wrong key or retries that have not helped
-    (`Retrying`), and also after an empty reply or a stream that broke off. Faults of the program,
-    such as a `TypeError` or a `UsageError`, end the run. Each model that fails is an event of the
-    run (`model_attempt_failed`). After the last model its exception ends the run. No other model is
-    asked once a call of the reply has been started.
+    Each turn begins with the first model that is not suspended. The next model gets the same
+    messages and the run options it supports. `Fallback` switches after any failure of the client or
+    the service, such as a refusal, a full context, a wrong key, exhausted retries (`Retrying`), an
+    empty reply or a stream that broke off. Errors in the program, such as a `TypeError` or a
+    `UsageError`, end the run. Each failed model is an event of the run (`model_attempt_failed`).
+    After the last model, its exception ends the run. Once a call of the reply has started,
+    `Fallback` doesn't switch any more.
 
-    A model rests after `after` failed requests in a row: it is passed over, in all runs that share
-    this object, for `rest` seconds or as long as its server asks (`Retry-After`). Then one request
-    tries it. Each further rest is twice as long, up to ten minutes. Failures of the request itself,
-    such as a refusal or a full context, do not count. If all models rest, the one whose rest ends
-    first is asked. A model that is passed over is a `model_attempt_failed`, too.
+    After `after` failed requests in a row a model is suspended: all runs that share this object
+    skip it for `rest` seconds or as long as its server asks (`Retry-After`). Then one request tries
+    it. Each further suspension is twice as long, up to ten minutes. Failures caused by the request,
+    such as a refusal or a full context, do not count. If all models are suspended, the request goes
+    to the model with the shortest remaining time. A skipped model is a `model_attempt_failed`, too.
 
     The retries of OpenAI's and Anthropic's clients are turned off: wrap a model in `Retrying`.
 
     Args:
-        *models: Any models, in the order in which they are asked; at least one.
-        after: Failed requests in a row after which a model rests, 1 or more. Default: 3.
-        rest: Seconds of the first rest; 0 for no rests. Default: 30.
+        *models: Any models, in order of preference; at least one.
+        after: Failed requests in a row after which a model is suspended, 1 or more. Default: 3.
+        rest: Seconds of the first suspension; 0 turns suspensions off. Default: 30.
 
     Raises:
         UsageError: There is no model, one cannot be called, or an option is out of its range.

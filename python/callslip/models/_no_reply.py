@@ -24,7 +24,7 @@ __all__ = [
 
 
 def empty_reply() -> ModelError:
-    """Return the exception of a reply without text, which may pass by itself."""
+    """Return the exception for an empty reply, a transient failure."""
     error = ModelError(
         "expected a reply from the model: got an empty one; ask it again, or look at what its "
         "server says of the request"
@@ -179,7 +179,7 @@ def check_body(error: ValueError) -> None:
 
 
 def _empty_body(told: str) -> ModelError:
-    """Return the exception of a response without a body, which may pass by itself."""
+    """Return the exception for a response without a body, a transient failure."""
     error = ModelError(
         f"expected JSON from the model's server{told or ': got an empty body'}; ask it again, pass "
         "the right address to the client (base_url), or look into the log of the server"

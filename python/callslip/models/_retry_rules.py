@@ -74,7 +74,7 @@ _BEDROCK = frozenset(
 )
 _QUOTA = ("quota", "billing", "balance", "arrear", "accountdeactivated", "paymentrequired")
 _QUOTA_NUMBERS = frozenset({"1113", "1304", "1308", "1309", "1310"})
-"""Codes of a limit that does not pass by itself; the numbers are GLM's."""
+"""Codes of permanent limits, such as a used-up quota; the numbers are GLM's."""
 
 _CLASSES = frozenset(
     {
@@ -192,7 +192,7 @@ def _status_in(codes: set[str]) -> int | None:
 
 
 def _passes(code: str) -> bool:
-    """Whether a code is that of a failure that may pass, in any spelling."""
+    """Whether a code, in any spelling, means a transient failure."""
     joined = _joined(code)
     return joined in _CODES or (not joined.startswith(_FINAL) and _has(code, _WORDS))
 

@@ -1,4 +1,4 @@
-"""A model that is asked again after a failure that may pass."""
+"""Retries of a model after transient failures."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["Retrying"]
 
 
 class Retrying(Wrapper):
-    """A model that is asked again after a failure that may pass.
+    """Retries a model after transient failures.
 
-    These failures are followed by another attempt: no connection, no reply in time, the statuses
-    408, 409, 424, 425, 429 and those from 500, errors that a server reports in a stream
-    (`overloaded_error`, `rate_limit_error`, …), empty replies, and streams that break off. The last
-    two are failures also if they end without an exception. Refusals, filters, full contexts, an
-    exhausted quota and all other statuses are not. A server's header `x-should-retry` decides
-    first. Nothing is asked again once a call of the reply has been started.
+    These failures are retried: no connection, a timeout, the statuses 408, 409, 424, 425, 429 and
+    500 or higher, errors that a server reports in a stream (`overloaded_error`, `rate_limit_error`,
+    …), empty replies, and streams that break off, even without an exception. Refusals, content
+    filters, full contexts, an exhausted quota and all other statuses are not retried. A server's
+    header `x-should-retry` takes precedence. Once a call of the reply has started, the request is
+    not retried.
 
-    Each attempt that fails is an event of the run (`model_attempt_failed`). Before the next one the
-    run waits as long as the server asks (`Retry-After`, `retry-after-ms`, Google's `RetryInfo`),
-    or else for `backoff` seconds, doubled with each attempt, of which up to a half is taken off at
-    random. Neither is longer than `max_wait`.
+    Each failed attempt is an event of the run (`model_attempt_failed`). Before the next attempt the
+    run waits as long as the server asks (`Retry-After`, `retry-after-ms`, Google's `RetryInfo`), or
+    with exponential backoff from `backoff` seconds and up to 50 % jitter. It never waits longer
+    than `max_wait`.
 
     The retries of OpenAI's and Anthropic's clients are turned off, so that attempts do not
     multiply.
@@ -34,8 +34,8 @@ class Retrying(Wrapper):
     Args:
         model: Any model.
         tries: The largest number of attempts at one reply, 1 or more. Default: 4.
-        timeout: Seconds for one attempt: for a whole reply, or for the beginning of a stream and
-            then for each next piece of it. A blocking call that is given up runs on in its thread.
+        timeout: Seconds for one attempt: for a whole reply, or for the first piece of a stream and
+            then for each next piece. An abandoned blocking call continues in its thread.
             Default: `None`, no limit but the client's own.
         backoff: Seconds before the second attempt, 0 or more. Default: 0.5.
         max_wait: The longest wait in seconds, 0 or more. Default: 60.

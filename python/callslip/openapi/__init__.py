@@ -136,8 +136,8 @@ class OpenAPI(
         untrusted: Whether results come from others, so that their tickets say so, or patterns as in
             `include` for the operations whose results do; see `Ticket.untrusted`. The results of
             `handlers` are those of the program. Default: `True`.
-        retries: How many further attempts a failed call gets if it may be repeated (`GET`, `HEAD`,
-            `PUT`, `DELETE`, `repeatable`) and the failure may pass by itself. Default: 2.
+        retries: How often a call is retried after a transient failure if it is safe to repeat
+            (`GET`, `HEAD`, `PUT`, `DELETE`, `repeatable`). Default: 2.
         trusted_hosts: Further hosts that may receive secrets, for operations with a server of their
             own: `"uploads.example.com"`, also with a port; over plain http only as
             `"http://uploads.example.com"`. The document's first server, or its replacement, is

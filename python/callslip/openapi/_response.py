@@ -102,7 +102,7 @@ def with_headers(
 
 
 def retry_hint(operation: str) -> str:
-    """Return the hint for the model after a failure that may pass by itself."""
+    """Return the hint for the model after a transient failure."""
     if operation.partition(" ")[0] in {"POST", "PATCH"}:
         return "Whether it took effect is not known: check that before making the same call again."
     return "This may pass: the same call may be made again."

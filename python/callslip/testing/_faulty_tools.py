@@ -22,11 +22,11 @@ ToolFault: TypeAlias = BaseException | type[BaseException] | Literal["ok"]
 
 
 class FaultyTools(Toolbox):
-    """Tools some of which fail, for the option `tools` of an agent.
+    """Injects failures into tools, for the option `tools` of an agent.
 
-    The model sees the same tools, and arguments are checked as before. Each attempt at a call takes
-    the next item of its tool, also an attempt that the runtime makes by itself. After its last item
-    a tool is called as ever. Used in a `with` statement it calls `assert_done` at the end.
+    The model sees the same tools, and arguments are validated as before. Each attempt at a call,
+    including the runtime's retries, uses the next item in the list for its tool. After the last
+    item, calls work normally. In a `with` block, it calls `assert_done` at the end.
 
     Args:
         faults: By the name of the tool, what its calls lead to in their order; see `ToolFault`.

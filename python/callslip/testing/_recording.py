@@ -27,9 +27,9 @@ _LONGEST_DIFF = 80
 
 
 class NotRecorded(AssertionError):
-    """A call has no recorded reply, or a recorded reply was not asked for.
+    """A call has no recorded reply, or a recorded reply was not used.
 
-    The message holds the difference to the nearest recording, and the command that records anew.
+    The message shows a diff against the closest recording, and the command to re-record.
     """
 
 

@@ -149,8 +149,8 @@ def tool(
         repeatable: Whether the same call may be made any number of times, as for polling.
         retries: Further attempts at a failed call, also if a second effect of a `"once"` call is
             possible. Default: 2 if the tool is `readonly`, `"idempotent"` or `"pure"`, else 0.
-        retry_on: The failures that are followed by another attempt: a type of exceptions, a tuple
-            of types, or a function of one. Default: those that may pass by themselves.
+        retry_on: The failures to retry: an exception type, a tuple of types, or a function that
+            is called with the exception. Default: transient failures.
         timeout: Seconds until an attempt fails; `None` for no limit. A sync function cannot be
             stopped: its result is dropped, and `Context.cancelled` is true.
         concurrency: The largest number of calls that run at once, over all runs; `None` for no

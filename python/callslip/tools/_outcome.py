@@ -16,8 +16,8 @@ class Fail(ModelFacing):  # a signal, not an error
     """Reports a failed call to the model, with the tool's own message. Raise it or return it.
 
     Attributes:
-        is_transient: Whether the failure may pass by itself, so that the same call may be made
-            again. Default: `False`.
+        is_transient: Whether the failure is transient, so that the call can be retried. Default:
+            `False`.
     """
 
     is_transient: bool = False

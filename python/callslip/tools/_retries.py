@@ -30,8 +30,7 @@ class RetryRule:
 
     Args:
         retries: How many further attempts a call gets; `None` if that depends on the effect.
-        retry_on: The failures that are followed by another attempt; `None` for those that may pass
-            by themselves.
+        retry_on: The failures to retry; `None` for transient failures.
 
     Attributes:
         retries: As the argument.

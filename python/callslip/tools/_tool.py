@@ -207,7 +207,7 @@ class Tool(Generic[P, R]):
             reconcile: As for `tool`. Default: `None`.
             repeatable: As for `tool`. Default: `False`.
             retries: As for `tool`. Default: 2 or 0, by the effect.
-            retry_on: As for `tool`. Default: failures that may pass by themselves.
+            retry_on: As for `tool`. Default: transient failures.
             timeout: As for `tool`. Default: `None`, no limit.
             concurrency: As for `tool`. Default: `None`, no limit.
             needs_approval: As for `tool`. Default: `False`.

@@ -85,7 +85,7 @@ class TicketSpan:
         result: The result as JSON values, with the line of each image and file in its place; `None`
             without one.
         error: The error, as the model reads it; `None` without one.
-        transient: Whether the failure may pass by itself.
+        transient: Whether the failure is transient, so that a retry may succeed.
         approval: The approval of the call; `None` if it needs none.
         attempts: The attempts that failed. The last attempt is not among them if it succeeded.
         parts: The labels of the images and files of the result: keys of `Trace.parts`.

@@ -63,7 +63,7 @@ class ModelAttempt:
         model: The name of the model.
         error: The error.
         wait: Seconds until the next attempt; `None` if there is none with the same messages.
-        dropped: Whether a part of the reply had been streamed, which is void.
+        dropped: Whether a part of the reply had been streamed, to be discarded.
         usage: The usage of the attempt; `None` if the client does not report it.
     """
 
