@@ -34,7 +34,7 @@ _ELSEWHERE = {
     "tool_calls_limit": "tickets=…",
     "total_tokens_limit": "tokens=…",
 }
-"""Limits by their names in other libraries: what is passed here."""
+"""The names of limits in other libraries, and the options to pass here."""
 
 _DEEPEST = 1024
 _MOST = 2**32 - 1
@@ -43,10 +43,10 @@ _MOST = 2**32 - 1
 @knows_names_of_fields(_ELSEWHERE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a run. A count of 0 allows none, and `None`, where it is taken, is no limit.
+    """The limits of a run. A count of 0 allows none, and `None`, if accepted, means no limit.
 
-    Tickets, tokens, cost and runs include those of all child runs: a child run draws from its own
-    limits and from those of every run above it.
+    Tickets, tokens, cost and runs include all child runs: a child run uses up its limits and the
+    limits of all its ancestors.
 
     At a limit the model gets one last turn without tools, to answer from the results so far. With
     `Agent(on_limit="raise")` the run ends with `LimitExceeded` instead.
@@ -54,15 +54,15 @@ class Limits:
     Attributes:
         turns: Requests to the model.
         tickets: Tool calls and delegated tasks, in all.
-        open_tickets: Tool calls and delegated tasks in progress at once.
+        open_tickets: Concurrent tool calls and delegated tasks.
         runs: Child runs, in all.
         depth: Levels of child runs; with 0 no task can be delegated.
-        seconds: Seconds in which something works on the run: not while it waits for approval or for
-            results from outside, or rests. The last turn has the same time once more.
-        tokens: Input and output tokens together, as the model client reports them. A run whose
-            first reply reports none ends with `LimitExceeded`.
+        seconds: Working time in seconds, without the time in which the run is suspended or waits
+            for approval or external results. The last turn has the same time once more.
+        tokens: Input and output tokens together, as the model client reports them. If the first
+            reply doesn't report them, the run ends with `LimitExceeded`.
         cost: Cost in the client's own currency, as the model client reports it, or as `Priced`
-            computes it. A run whose first reply has none ends with `LimitExceeded`.
+            computes it. If the first reply has no cost, the run ends with `LimitExceeded`.
         reply_bytes: Bytes of one reply.
         json_depth: Levels of nesting of the JSON in a reply, at most 1,024.
         json_values: Values in one payload.
@@ -70,12 +70,11 @@ class Limits:
         json_key_bytes: Bytes of one key.
         json_blanks: Blanks in a row between two tokens.
         json_repairs: Repairs in one payload.
-        result_bytes: Bytes of one result that the model is shown. Longer results are truncated with
-            a visible mark; the ticket keeps the whole result.
-        max_violations: Replies in a row that may break the protocol; one more ends the run.
+        result_bytes: Bytes of one result in the message to the model. Longer results are truncated
+            and marked; the ticket keeps the whole result.
+        max_violations: Allowed violations (invalid replies) in a row; one more ends the run.
         max_repeats: Times that the same call with the same result is made. Further calls are
-            refused, and the third refusal in a row ends the run. A message of the user starts the
-            count again.
+            refused, and the third refusal in a row ends the run. A user message resets the count.
 
     Raises:
         UsageError: A limit has a wrong type, or is out of range.

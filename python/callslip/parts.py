@@ -44,7 +44,7 @@ MOST_PIXELS = 64_000_000
 _MEDIA_TYPE = re.compile(r"[a-z0-9][\w.+-]{0,63}/[a-z0-9][\w.+-]{0,127}", re.ASCII)
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The media types of images that models read."""
+"""The media types of images that models accept."""
 
 
 class File:
@@ -52,9 +52,9 @@ class File:
 
     Args:
         source: The path of the file, or its bytes.
-        media_type: Its media type, such as `"audio/wav"`. Default: that of its first bytes, for an
-            image or a PDF, or else that of its name.
-        name: The name that the model reads. Default: that of the path.
+        media_type: Its media type, such as `"audio/wav"`. Default: detected from the content for
+            images and PDF files, otherwise guessed from the name.
+        name: The name in the label line for the model. Default: the file name of the path.
 
     Raises:
         UsageError: The file cannot be read, is larger than 50 MB, or its media type is not known.
@@ -192,10 +192,10 @@ class Image(File):
     """An image: PNG, JPEG, GIF or WebP.
 
     Args:
-        source: The path of the file, its bytes, an image of PIL, or a figure of matplotlib, which
-            is drawn as PNG.
-        media_type: Its media type, for bytes that do not say it.
-        name: The name that the model reads. Default: that of the path.
+        source: The path of the file, its bytes, a PIL image, or a matplotlib figure, which is drawn
+            as PNG.
+        media_type: Its media type, if it cannot be detected from the content.
+        name: The name in the label line for the model. Default: the file name of the path.
 
     Raises:
         UsageError: The file cannot be read, is larger than 50 MB, or is no such image.

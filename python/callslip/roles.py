@@ -25,7 +25,7 @@ __all__ = ["Role"]
 class Role:
     """The settings of an agent that is spawned for a role (chatty).
 
-    Anything that is `None` is inherited from the spawning agent, and so are its instructions.
+    The spawning agent's settings replace those that are `None`, and its instructions apply.
 
     Attributes:
         model: The model.

@@ -2,7 +2,7 @@
 
 agent.run_sync("Pay the bills.", approve=at_terminal)
 
-`view` returns what a person is shown of a call, for a place of your own:
+`view` returns a call as shown to a person, for your own interface:
 
     for ticket in run.awaiting_approval:
         for line in view(ticket).lines(width=80):
@@ -34,8 +34,8 @@ __all__ = [
 ApprovalDecision: TypeAlias = "bool | str | Mapping[str, Any]"
 """The decision on a call.
 
-`True` approves it, `False` denies it, a text denies it and is the reason that the model reads, and
-a mapping approves it with these arguments.
+`True` approves it, `False` denies it, text denies it with this reason for the model, and a mapping
+approves it with these arguments.
 """
 
 Approver: TypeAlias = "Callable[[Ticket], ApprovalDecision | Awaitable[ApprovalDecision]]"
@@ -46,9 +46,9 @@ not take, with the problems as text.
 """
 
 Answerer: TypeAlias = "Callable[[Ticket], Any]"
-"""Answers a call whose result comes from outside. Sync, or an awaitable of the result.
+"""Answers a call with an external result. Sync, or an awaitable of the result.
 
-It returns a value of the type in `Ticket.answers`, or raises `Fail` with the words that the model
-reads. If it has a parameter `problem`, it is called again for a value of another type, with the
+It returns a value of the type in `Ticket.answers`, or raises `Fail` with a message for the model.
+If it has a parameter `problem`, it is called again after a value of the wrong type, with the
 problems as text.
 """

@@ -100,8 +100,8 @@ def at_terminal(ticket: Ticket, problem: str | None = None) -> Any:
 def in_notebook(ticket: Ticket, problem: str | None = None) -> Any:
     """Ask in a Jupyter notebook. As `at_terminal`.
 
-    The question is below the cell. If there is no notebook, or its front end allows no input, as
-    when a notebook is executed by a program, the call is denied at once.
+    The question appears below the cell. If there is no notebook, or its front end doesn't support
+    input, for example when a program executes the notebook, the call is denied immediately.
 
     Args:
         ticket: The call.

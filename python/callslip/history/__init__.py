@@ -1,12 +1,12 @@
-"""History policies: the part of a long conversation that the model is shown.
+"""History policies: trimming of long conversations.
 
     Agent(model, history=KeepLast(20))
 
-A policy chooses among the exchanges of a run: each reply of the model together with its outcome.
-The prompt, its example and the task are always shown, and the messages of the run never change.
+A policy selects from the exchanges of a run: each reply of the model together with its outcome.
+The prompt, its example and the task are never dropped, and the stored messages never change.
 
-Without a policy the oldest exchanges are left out once they fill two fifths of the context of the
-model, if its size is known, or once the model refuses a request as too long.
+Without a policy, the oldest exchanges are dropped once they fill two fifths of the model's context,
+if its size is known, or once the model refuses a request as too long.
 """
 
 from __future__ import annotations

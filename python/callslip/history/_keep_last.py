@@ -15,20 +15,20 @@ __all__ = ["KeepLast"]
 
 @dataclass(frozen=True, slots=True)
 class KeepLast:
-    """Shows the last exchanges, and leaves out older ones a block at a time.
+    """Keeps the last exchanges, and drops older ones a block at a time.
 
-    A block is half of the exchanges that may be shown. So the messages have the same beginning for
-    several turns, and a server with a prompt cache reads only the new ones.
+    Each trim drops half of the limit, so the prefix of the messages stays stable for several turns,
+    and a server with a prompt cache processes only the new messages.
 
-    At least one bound is needed. If the exchanges are longer than `characters` or `tokens`, loaded
-    results are left out, oldest first, until half of that length is reached, and then whole
-    exchanges. The last exchange is always shown whole. The prompt and the task are not counted.
+    Pass at least one limit. If the exchanges exceed `characters` or `tokens`, loaded results are
+    dropped, oldest first, until half of the limit is reached, and then whole exchanges. The last
+    exchange is always kept whole. The prompt and the task are not counted.
 
     Args:
-        exchanges: The largest number of exchanges, 1 or more; `None` (default) for no bound.
-        characters: The largest length of all of them, 1 or more; `None` (default) for no bound.
-        tokens: The same in tokens: as the model counts them (`count_tokens`), or else estimated as
-            one for three bytes of text. `None` (default) for no bound.
+        exchanges: The largest number of exchanges, 1 or more; `None` (default) for no limit.
+        characters: The largest total length, 1 or more; `None` (default) for no limit.
+        tokens: The same in tokens: counted by the model (`count_tokens`), or estimated as one token
+            for three bytes of text. `None` (default) for no limit.
 
     Raises:
         UsageError: A number is less than 1, or there is none.

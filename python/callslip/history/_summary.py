@@ -27,22 +27,21 @@ _END_OF_THOUGHTS = "</think>"
 
 @dataclass(frozen=True, slots=True)
 class Summarize:
-    """Replaces the oldest exchanges by a summary, which a model writes.
+    """Replaces the oldest exchanges with a summary written by a model of your choice.
 
-    Once the exchanges that are shown are longer than `after`, or fill two fifths of the context of
-    the agent's model, those before the last `keep` are summarized, together with the summary so
-    far.
-    The summary is kept in the log (`history_shortened`), so that a resumed run has it too, and its
-    usage is counted with the run's. If the model of the summaries fails, the exchanges are left out
-    without one, and the log has the reason. The prompt, the task and the user's last message are
-    always shown.
+    Once the exchanges exceed `after` tokens, or two fifths of the context of the agent's model, all
+    but the last `keep` exchanges are summarized, together with the previous summary. The log
+    records the summary (`history_shortened`), so a resumed run uses it too, and its usage counts
+    towards the limits of the run. If the summary model fails, the exchanges are dropped without a
+    summary, and the log records the error. The prompt, the task and the user's last message are
+    never dropped.
 
     Args:
         model: Any model, sync or async; the limits of a `BoundedModel` do not apply to it.
-        after: Length in tokens above which exchanges are summarized, 1 or more: as the model of the
-            agent counts them (`count_tokens`), or else estimated as one for three bytes of text.
+        after: Length in tokens above which exchanges are summarized, 1 or more: counted by the
+            agent's model (`count_tokens`), or estimated as one token for three bytes of text.
             Default: 8,000.
-        keep: The number of exchanges that stay as they are, 1 or more. Default: 4.
+        keep: The number of recent exchanges to keep, 1 or more. Default: 4.
 
     Raises:
         UsageError: The model cannot be called, or a number is less than 1.

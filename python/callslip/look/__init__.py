@@ -36,19 +36,19 @@ def to_html(
     open: Opened = "failed",  # noqa: A002  # the word for it, as `Run.to_html` has it
     redact: Callable[[str], str] | None = None,
 ) -> str:
-    """Return the page of a trace: one HTML file that loads nothing and runs no script.
+    """Return the page of a trace: one self-contained HTML file without scripts.
 
-    Credentials are masked where they can be recognised by their form.
+    Credentials in well-known formats are masked.
 
     Args:
-        trace: The run, with the runs below it.
+        trace: The run, with its child runs.
         path: The file to write the page to, as UTF-8.
-        images: Whether the page has the images of up to 1 MiB. Otherwise it has their names.
+        images: Whether the page embeds images of up to 1 MiB. Otherwise it shows their names.
         texts: The largest number of characters of one text. The page says how many more there are.
-        open: The rows that are unfolded at first: `"failed"` for failures and what awaits
-            approval, `"all"` or `"none"`.
-        redact: Called with each text before it is truncated; the page shows what it returns.
-            Images are not passed to it.
+        open: The rows that start expanded: `"failed"` for failures and calls that await approval,
+            `"all"` or `"none"`.
+        redact: Called with each text before truncation; the page shows its return value. Images
+            are not passed to it.
 
     Raises:
         UsageError: An option has a wrong value, or `redact` does not return text.
@@ -69,16 +69,16 @@ def runs_to_html(
     redact: Callable[[str], str] | None = None,
     more: int = 0,
 ) -> str:
-    """Return the page of several runs, each folded under its row. `store.to_html` calls it.
+    """Return the page of several runs, each collapsed under its row. `store.to_html` calls it.
 
     Args:
-        traces: The runs, with the runs below them.
-        path: As for `to_html`, and so are `images`, `texts`, `open` and `redact`.
-        images: See there.
-        texts: See there.
-        open: See there.
-        redact: See there.
-        more: The number of further runs, which the page tells.
+        traces: The runs, with their child runs.
+        path: As for `to_html`.
+        images: As for `to_html`.
+        texts: As for `to_html`.
+        open: As for `to_html`.
+        redact: As for `to_html`.
+        more: The number of further runs, shown on the page.
 
     Raises:
         UsageError: As for `to_html`.

@@ -15,7 +15,7 @@ __all__ = ["BoundedModel"]
 
 
 class BoundedModel(Wrapper):
-    """A model with a limit on the number of calls that run at once, and on calls a minute.
+    """Limits concurrent calls, calls per minute and tokens per minute of a model.
 
     The limits apply to all agents and runs that share this object. Runs take turns, so a run with
     many child runs does not delay the others. A call counts from its start until its reply has been
@@ -29,13 +29,13 @@ class BoundedModel(Wrapper):
 
     Args:
         model: Any model. It still receives the keywords of a run (`stop`, `grammar`, …).
-        concurrency: The largest number of calls that run at once, 1 or more. Default: 8.
-        per_minute: The largest number of calls a minute, above 0. Default: `None`, no limit.
-        tokens_per_minute: The largest number of input and output tokens a minute, above 0.
+        concurrency: The largest number of concurrent calls, 1 or more. Default: 8.
+        per_minute: The largest number of calls per minute, above 0. Default: `None`, no limit.
+        tokens_per_minute: The largest number of input and output tokens per minute, above 0.
             Default: `None`, no limit.
 
     Attributes:
-        gate: Limits the calls that run at once.
+        gate: Limits the concurrent calls.
 
     Raises:
         UsageError: The model cannot be called or is limited already, or a limit is out of its

@@ -1,4 +1,4 @@
-"""A model whose replies have a cost."""
+"""Costs computed from token usage."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Priced"]
 
 
 class Priced(Wrapper):
-    """A model whose replies have a cost, computed from the tokens that its client reports.
+    """Adds a cost to the replies of a model, computed from the tokens that its client reports.
 
-    The cost is added to `Usage.cost`, where `Limits(cost=…)` counts it, and replaces a cost that
-    the client itself reports. Failed attempts whose usage is reported count too.
+    The cost is added to `Usage.cost`, counts towards `Limits(cost=…)`, and replaces a cost reported
+    by the client. Failed attempts count too if they report usage.
 
-    Without prices, those of the package genai-prices (extra `prices`) are taken, in US dollars, by
-    the name of the model. They are as new as the installed package: nothing is fetched.
+    Without prices, the model's prices, in US dollars, come from the installed package genai-prices
+    (extra `prices`); nothing is downloaded.
 
     Args:
         model: Any model that reports its usage.
         input: Price of a million input tokens, in any currency.
         output: Price of a million output tokens.
-        cached: Price of a million of those input tokens that came from the service's cache.
+        cached: Price of a million input tokens that came from the service's cache.
             Default: as `input`.
 
     Raises:
