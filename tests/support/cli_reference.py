@@ -7,7 +7,7 @@ from callslip.cli._parser import command_parser
 INTRODUCTION = """# Command line
 
 Written by `make cli-reference` from the code. `callslip` and `python -m callslip` are the same
-program ([Use the command line](../howto/command-line.md)).
+program ([Command line](../howto/command-line.md)).
 
 The exit status is 0 if all is well, 1 if a run, a replay, a reply, a prompt or a module of the
 program is at fault, 2 if the command cannot be carried out, and 130 after Ctrl-C.
