@@ -26,6 +26,7 @@ __all__ = [
     "ModelError",
     "ModelRefused",
     "NoLease",
+    "Outdated",
     "ProtocolError",
     "ReplayError",
     "RunCancelled",
@@ -38,6 +39,8 @@ __all__ = [
     "TakenOver",
     "TemplateError",
     "ToolError",
+    "UnknownRun",
+    "UnknownTicket",
     "UsageError",
 ]
 
@@ -74,6 +77,18 @@ class KeyTaken(UsageError):
     """
 
 
+class UnknownTicket(UsageError):
+    """A run has no ticket with this id."""
+
+
+class Outdated(UsageError):
+    """What a decision or an answer is about has changed: nothing was written down.
+
+    Somebody else has decided or answered, the run is over, or the call is another one than the
+    person was shown.
+    """
+
+
 class TemplateError(CallslipError):
     """A prompt template lacks a placeholder, or has one that the protocol does not know."""
 
@@ -92,6 +107,10 @@ class StoreError(CallslipError):
     """
 
     run: Run | None = None
+
+
+class UnknownRun(StoreError):
+    """A store has no run with this id, or none of this owner."""
 
 
 class DrivenElsewhere(StoreError):

@@ -230,6 +230,7 @@ def check_run_id(run_id: object) -> None:
         names = [name for name in ("id", "run_id") if hasattr(run_id, name)]
         hint = f": pass its .{names[0]}" if names else ""
         raise UsageError(f"expected the id of a run as text: got {shown(run_id)}{hint}")
+    check_text("the id of the run", run_id)
 
 
 def checked_texts(name: str, texts: object) -> list[str]:

@@ -27,6 +27,7 @@ from callslip.runs._conversation import run_lock
 from callslip.runs._elsewhere import naming
 from callslip.runs._feed import feed_of
 from callslip.runs._origin import keep_origin
+from callslip.runs._refused import naming_unknown
 from callslip.runs._told import ToldMessages
 
 if TYPE_CHECKING:
@@ -165,12 +166,13 @@ def resumed_session(
 
     Raises:
         UsageError: The agent has no store, or does not take all calls of the run.
-        StoreError: There is no such run, it cannot be read, or another process works on it.
+        UnknownRun: There is no such run.
+        StoreError: The run cannot be read, or another process works on it.
     """
     check_run_id(run_id)
     worker = agent._in_effect()
     store = store or worker._required_store()
-    with run_lock(store, run_id):
+    with run_lock(store, run_id), naming_unknown(store._native, run_id):
         core = _core.Run.open(store._native, run_id)
     # Like its other limits, the number of levels is the one that the run was started with.
     levels = core.levels if at is None else at[1]

@@ -31,7 +31,7 @@ from callslip._runtime.shared.tree_position import Place
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
 from callslip.agent import Agent
-from callslip.errors import Busy, StoreError, UsageError
+from callslip.errors import Busy, StoreError, UnknownRun, UsageError
 from callslip.fleet._agents import KnownAgents
 from callslip.fleet._dispatch import Dispatch, dispatcher_of
 from callslip.fleet._driven import Claim, ForRuns
@@ -365,7 +365,7 @@ class Fleet:
     async def _drive_once(self, run_id: str) -> Literal["over", "rests"]:
         claim = await take_in_thread(lambda: self._claim(run_id), self._let_go)
         if claim is None:
-            raise StoreError(f"there is no run {run_id} in this store: submit it first")
+            raise UnknownRun(f"there is no run {run_id} in this store: submit it first")
         top = claim.agent if claim.above is None else Place.from_text(claim.above).agent
         if self._agents.find(top) is None:
             claim.let_go(self._shared)

@@ -14,11 +14,12 @@ from weakref import WeakValueDictionary
 from callslip import _core
 from callslip._base.json import ResultError, to_json
 from callslip._base.options import check_known, check_text
-from callslip.errors import UsageError
+from callslip.errors import Outdated, UnknownTicket, UsageError
 from callslip.events._event import ticket_id
 from callslip.parts import Content, Said, read_content
 from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, naming, say, tell
 from callslip.runs._feed import take_over_feed
+from callslip.runs._refused import naming_ticket
 from callslip.runs._ticket import Ticket
 from callslip.tools._context import not_in_a_tool
 
@@ -145,17 +146,18 @@ def find_ticket(run: Run, ticket: Ticket | str) -> tuple[Run, int]:
     """Return the run and the number of a ticket of a run or of one of its child runs.
 
     Raises:
-        UsageError: It is no ticket of them.
+        UnknownTicket: It is no ticket of them.
+        UsageError: It is neither a ticket nor text.
     """
     if not isinstance(ticket, str | Ticket):
         raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
     run_id, ticket_id = (run.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
     digits = ticket_id.removeprefix("T")
     if not digits.isdecimal() or len(digits) > _MOST_DIGITS or int(digits) > _LAST_TICKET:
-        raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
+        raise UnknownTicket(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
     found = _find(run, run_id)
     if found is None:
-        raise UsageError(
+        raise UnknownTicket(
             f"ticket {ticket_id} is of run {run_id}, which is not a child run of {run.id}"
         )
     return found, int(digits)
@@ -209,13 +211,13 @@ def check_seal(run: Run, number: int, seal: object) -> None:
     """Check that a call is the one that was shown. One that does not wait any more is let pass.
 
     Raises:
-        UsageError: It is another one.
+        Outdated: It is another one.
     """
     check_text("seal", seal)
     own = next((one.seal for one in run.tickets if one.id == ticket_id(number)), None)
     # Its arguments stay as they are from here on.
     if own is not None and not hmac.compare_digest(own.encode(), str(seal).encode()):
-        raise UsageError(
+        raise Outdated(
             f"the call of ticket {ticket_id(number)} is not the one with this seal, which was "
             "shown: look at it again, and pass its own seal"
         )
@@ -225,9 +227,17 @@ def decide(run: Run, told: Told, make: Decision) -> None:
     """Pass a decision on a call to the driver of its run; without one, append it to the log.
 
     Raises:
-        UsageError: There is nothing to decide on.
+        UnknownTicket: The run has no such ticket.
+        Outdated: The ticket does not await this any more.
+        UsageError: The ticket does not take the arguments or the result.
         StoreError: Another process works on the run, or the log cannot be written down.
     """
+    assert told.ticket is not None  # only messages and ends have none
+    with naming_ticket(run, told.ticket, awaits="result" if told.kind == "answer" else "approval"):
+        _decide(run, told, make)
+
+
+def _decide(run: Run, told: Told, make: Decision) -> None:
     if (shared := run._told_by) is not None:
         return tell(run, shared, told)
     check_begun(run)

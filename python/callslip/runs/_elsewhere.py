@@ -17,9 +17,11 @@ from callslip.errors import (
     DrivenElsewhere,
     KeyTaken,
     NoLease,
+    Outdated,
     RunCancelled,
     StoreError,
     TakenOver,
+    UnknownRun,
     UsageError,
 )
 from callslip.events._event import ticket_id
@@ -85,11 +87,11 @@ def tell(run: Run, shared: _core.SharedRuns, told: Told) -> None:
     if answer == "told" and run._store is not None and run._store._was_told is not None:
         run._store._was_told(run.id)
     if answer == "no run":
-        raise StoreError(f"there is no run {run.id} in this store: it was deleted")
+        raise UnknownRun(f"there is no run {run.id} in this store: it was deleted")
     if answer == "cancelled":
         assert told.ticket is not None  # only a decision or an answer comes too late
         waits = _waits_for(told.kind)
-        raise UsageError(
+        raise Outdated(
             f"expected a ticket that awaits {waits}: got {ticket_id(told.ticket)}, and no ticket "
             f"awaits {waits}: run {run.id} was cancelled"
         )
@@ -199,7 +201,7 @@ def _refusal(run: Run, kind: str, ticket: int, first: str | None) -> UsageError:
             f"ticket {ticket_id(ticket)} of run {run.id} is not awaiting {waits} just now"
         )
     done = "answered it" if kind == "answer" else "decided"
-    return UsageError(
+    return Outdated(
         f"ticket {ticket_id(ticket)} of run {run.id} is not awaiting {waits}: {first} has {done} "
         "already"
     )

@@ -17,6 +17,7 @@ from callslip.runs._conversation import (
     find_ticket,
 )
 from callslip.runs._elsewhere import Told, check_answer
+from callslip.runs._refused import naming_ticket
 
 if TYPE_CHECKING:
     from callslip.runs._run import Run
@@ -55,10 +56,11 @@ class RunDecisions:
             by: The name of the person, which the log keeps. The model is not told. Default: none.
 
         Raises:
-            UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or its call is not the one with this seal; or the tool does not take
-                these arguments, of which `problems` has each; or `by` is not a name.
-                Nothing changes then.
+            UnknownTicket: The run has no such ticket.
+            Outdated: The ticket is not awaiting approval, because somebody has decided already,
+                for example; or its call is not the one with this seal. Nothing changes then.
+            UsageError: The tool does not take these arguments, of which `problems` has each; or
+                `by` is not a name. Nothing changes then.
             StoreError: The decision cannot be written down.
         """
         edited = None if arguments is None else edited_arguments(arguments)
@@ -78,8 +80,10 @@ class RunDecisions:
             by: As for `approve`.
 
         Raises:
-            UsageError: The ticket is not awaiting approval, because somebody has decided already,
-                for example; or the reason is not text, or `by` is not a name.
+            UnknownTicket: The run has no such ticket.
+            Outdated: The ticket is not awaiting approval, because somebody has decided already, for
+                example.
+            UsageError: The reason is not text, or `by` is not a name.
             StoreError: The decision cannot be written down.
         """
         if not isinstance(why, str):
@@ -111,9 +115,11 @@ class RunDecisions:
             by: The name of the person or the system, which the log keeps. Default: none.
 
         Raises:
-            UsageError: The ticket awaits no result, because somebody has answered it already, for
-                example; or the value is of another type, with every problem; or `by` is not a
-                name. Nothing changes then, and a ticket that waits still waits.
+            UnknownTicket: The run has no such ticket.
+            Outdated: The ticket awaits no result, because somebody has answered it already, for
+                example.
+            UsageError: The value is of another type, with every problem; or `by` is not a name.
+                Nothing changes then, and a ticket that waits still waits.
             StoreError: The answer cannot be written down.
         """
         if error is None:
@@ -129,6 +135,7 @@ class RunDecisions:
         run, number = find_ticket(self._run, ticket)
         person = checked_person(by)
         if run._told_by is not None:
-            check_answer(run, number, outcome)
+            with naming_ticket(run, number, awaits="result"):
+                check_answer(run, number, outcome)
         told = Told("answer", number, outcome_to_text(outcome), person)
         decide(run, told, lambda core, now: core.answer(number, outcome, now, person))

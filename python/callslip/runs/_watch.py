@@ -13,7 +13,7 @@ from callslip._base import _lazy
 from callslip._base.options import check_flag
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
-from callslip.errors import StoreError, UsageError
+from callslip.errors import StoreError, UnknownRun, UsageError
 from callslip.events import Event, Progress
 from callslip.runs._elsewhere import goes_on
 from callslip.runs._ending import raise_failure
@@ -249,7 +249,7 @@ class RunWatch:
         if ending is not None and (has_all_below or feed.was_deleted):
             return ending
         if feed.was_deleted:
-            raise StoreError(f"there is no run {run.id} in this store: it was deleted")
+            raise UnknownRun(f"there is no run {run.id} in this store: it was deleted")
         if self._followed is not None and self._followed.was_closed:
             raise StoreError("this store is closed: open it again to use it")
         if self._followed is not None and (failure := self._followed.failure) is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from callslip import _core
 from callslip._base.usage import Usage
-from callslip.errors import StoreError
+from callslip.errors import StoreError, UnknownRun
 from callslip.runs import Run
 from callslip.runs._stored import StoredRun
 from callslip.store._store import TicketStore, open_stores
@@ -146,11 +146,11 @@ class StoreFile:
         """Return the lines that `Run.export` returns, with the bytes of all images and files first.
 
         Raises:
-            StoreError: There is no such run.
+            UnknownRun: There is no such run.
         """
         lines = self.events(run_id)
         if not lines:
-            raise StoreError(f"there is no run {run_id} in {self.path}")
+            raise UnknownRun(f"there is no run {run_id} in {self.path}")
         return [*self._contents(run_id), *lines]
 
     def _contents(self, run_id: str) -> Iterator[str]:

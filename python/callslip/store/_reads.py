@@ -18,6 +18,7 @@ from callslip._base.options import (
 )
 from callslip.errors import StoreError, UsageError
 from callslip.runs import Run, Ticket, TicketKind, TicketStatus
+from callslip.runs._refused import naming_unknown, unknown_run
 from callslip.runs._result import RunStatus
 from callslip.runs._run import run_under_way
 from callslip.runs._stored import StoredRuns, stored_run
@@ -162,7 +163,8 @@ class StoreReads:
 
         Raises:
             UsageError: Neither an id nor a key was passed, or both.
-            StoreError: There is no run of this id and owner, or it cannot be read.
+            UnknownRun: There is no run of this id and owner.
+            StoreError: The run cannot be read.
         """
         if run_id is None:
             while (found := self._run_with(key, owner, agent)) is not None:
@@ -178,11 +180,7 @@ class StoreReads:
         check_known("owner", owner)
         run = self._run_of(run_id)
         if owner is not None and run.owner != owner:
-            # The same error as for an unknown run, so callers cannot find runs of other owners.
-            raise StoreError(
-                f"there is no run {run_id} in this store: it was never written here, or it was "
-                "deleted"
-            )
+            raise unknown_run(run_id)
         return run
 
     def _run_of(self, run_id: str) -> Run:
@@ -190,7 +188,8 @@ class StoreReads:
         run = run_under_way(run_id)
         if run is not None and run._is_in_store(self._store):
             return run
-        core = _core.Run.load(self._store._native, run_id)
+        with naming_unknown(self._store._native, run_id):
+            core = _core.Run.load(self._store._native, run_id)
         return Run(core, run_id, core.task, store=self._store)
 
     def _run_with(self, key: str | None, owner: str | None, agent: str) -> str | None:
@@ -249,7 +248,8 @@ class StoreReads:
 
         Raises:
             UsageError: The log has no event `after`.
-            StoreError: There is no such run, or it cannot be read.
+            UnknownRun: There is no such run.
+            StoreError: The run cannot be read.
         """
         return self.run(run_id).watch(after=after, children=children)
 
