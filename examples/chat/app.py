@@ -31,26 +31,14 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import uvicorn
-from fastapi import APIRouter, Body, Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, Response
 from pydantic import Base64Bytes, BaseModel, Field, ValidationError
 
-from callslip import (
-    Agent,
-    CallslipError,
-    Delta,
-    Event,
-    File,
-    Image,
-    StoreError,
-    TicketStore,
-    UsageError,
-    as_model,
-    tool,
-)
+from callslip import Agent, File, Image, TicketStore, UsageError, as_model, tool
 from callslip.fleet import Fleet
 from callslip.models import Message, Messages, Model
-from callslip.web import Guard
+from callslip.web import Guard, event_response, exception_handlers, read_json
 
 PAGE = Path(__file__).with_name("page.html")
 FILE_BYTES = 10_000_000
@@ -192,15 +180,11 @@ def as_file(upload: Upload) -> File:
 
 async def read(request: Request) -> list[str | File]:
     """Read a message, and no more of a request than may be in memory."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > REQUEST_BYTES:
-            raise UsageError("expected one message: got too many bytes; pass fewer files")
+    body = await read_json(request, most=REQUEST_BYTES)
     try:
-        return await asyncio.to_thread(lambda: Said.model_validate_json(body).content())
+        return await asyncio.to_thread(lambda: Said.model_validate(body).content())
     except ValidationError as error:
-        raise HTTPException(422, str(error)) from error
+        raise UsageError(str(error)) from error
 
 
 Content = Annotated[list[str | File], Depends(read)]
@@ -227,30 +211,9 @@ async def say(
 
 
 @router.get("/runs/{run_id}/events")
-async def watch(
-    store: Store,
-    run_id: str,
-    after: int | None = None,
-    last_event_id: Annotated[int | None, Header()] = None,
-) -> StreamingResponse:
+def watch(request: Request, store: Store, run_id: str) -> Response:
     """Stream a run to whoever looks at it, first what has happened, then as it happens."""
-    # The header comes with a browser's own second try, which repeats the address as it was.
-    known = after if last_event_id is None else last_event_id
-    return StreamingResponse(events(store, run_id, known), media_type="text/event-stream")
-
-
-async def events(store: TicketStore, run_id: str, after: int | None) -> AsyncIterator[str]:
-    """Yield a run as server-sent events."""
-    try:
-        # A database may take its time, and the loop has other things to do.
-        async for item in await asyncio.to_thread(store.watch, run_id, after=after):
-            if isinstance(item, Event):
-                yield f"id: {item.seq}\nevent: {item.kind}\ndata: {item.to_json()}\n\n"
-            elif isinstance(item, Delta.Text | Delta.Answer):
-                yield f"event: text\ndata: {json.dumps(item.text)}\n\n"
-    except CallslipError as error:
-        yield f"event: failed\ndata: {json.dumps(str(error))}\n\n"
-    yield "event: end\ndata: null\n\n"
+    return event_response(request, store.run(run_id))
 
 
 @router.get("/runs/{run_id}/parts/{label}")
@@ -277,18 +240,14 @@ def decide(
     ticket_id: str,
     approved: Annotated[bool, Body()],
     why: Annotated[str, Body()] = "",
+    seal: Annotated[str | None, Body()] = None,
 ) -> None:
     """Approve or deny a call."""
     run = store.run(run_id)
     if approved:
-        run.approve(ticket_id)
+        run.approve(ticket_id, seal=seal)
     else:
         run.deny(ticket_id, why)
-
-
-def refused(_: Request, error: Exception) -> JSONResponse:
-    """Tell that there is no such run, or that another person was faster."""
-    return JSONResponse({"detail": str(error)}, 404 if isinstance(error, StoreError) else 409)
 
 
 @asynccontextmanager
@@ -304,11 +263,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def create_app(agent: Agent, fleet: Fleet | None = None) -> FastAPI:
     """Return the application for an agent that has a store, or for the workers of a fleet."""
-    app = FastAPI(lifespan=lifespan)
+    app = FastAPI(lifespan=lifespan, exception_handlers=exception_handlers())
     app.state.agent, app.state.fleet = agent, fleet
     app.include_router(router)
-    app.add_exception_handler(StoreError, refused)
-    app.add_exception_handler(UsageError, refused)
     return app
 
 

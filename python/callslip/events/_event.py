@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from callslip._base.json import to_json
 from callslip._base.usage import Usage
+from callslip.events._json import fields_of
 
 __all__ = ["Event", "EventKind", "Json", "common_fields", "ticket_id"]
 
@@ -59,16 +60,11 @@ class Event:
         return data
 
     def to_json(self) -> str:
-        """Return the event as a JSON object: `kind` and the fields of the class."""
-        return to_json({"kind": self.kind, **_own_fields(self)})
+        """Return the event as a JSON object: `kind` and the fields of the class.
 
-
-def _own_fields(value: Any) -> dict[str, Any]:
-    return {
-        field.name: _own_fields(own) if isinstance(own, Usage) else own
-        for field in fields(value)
-        for own in (getattr(value, field.name),)
-    }
+        This is the public form. The lines of `Run.export` are those of the log.
+        """
+        return to_json({"kind": self.kind, **fields_of(self)})
 
 
 def ticket_id(number: int) -> str:

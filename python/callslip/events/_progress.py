@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from callslip._base.json import to_json
+from callslip.events._json import fields_of
+
 __all__ = ["Progress"]
 
 
@@ -26,3 +29,7 @@ class Progress:
     done: float
     total: float | None = None
     message: str | None = None
+
+    def to_json(self) -> str:
+        """Return the report as a JSON object: `kind`, which is `"progress"`, and the fields."""
+        return to_json({"kind": "progress", **fields_of(self)})

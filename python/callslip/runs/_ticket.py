@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from callslip._base.call_line import call_line
-from callslip._base.json import from_json
-from callslip.parts import File
+from callslip._base.json import from_json, to_json
+from callslip.events._json import fields_of
+from callslip.parts import File, Image
 from callslip.runs._view_imports import import_views
 
 if TYPE_CHECKING:
@@ -108,6 +109,22 @@ class Ticket:
         """
         return None if self.completed_at is None else self.completed_at - self.opened_at
 
+    def to_json(self) -> str:
+        """Return the ticket as a JSON object: its fields, with the names that they have in events.
+
+        `id` is `ticket_id` and `kind` is `ticket_kind`. Images and files in the result are their
+        lines, and `parts` describes each of them. `tool_spec` is left out.
+        """
+        return to_json(self._json_fields())
+
+    def _json_fields(self) -> dict[str, Any]:
+        own = fields_of(self)
+        del own["tool_spec"]
+        files: list[File] = []
+        own["result"] = _with_lines(self.result, files)
+        parts = [_part_fields(file) for file in files]
+        return {"ticket_id": own.pop("id"), "ticket_kind": own.pop("kind"), **own, "parts": parts}
+
     @property
     def _ends_children(self) -> bool:
         """Whether the runs that it has started end, if no driver works on them.
@@ -157,6 +174,31 @@ class Ticket:
 def _result(text: str, parts: list[_core.Part]) -> Any:
     value = from_json(text)
     return _with_parts(value, {part.line: File._of(part) for part in parts}) if parts else value
+
+
+def _part_fields(file: File) -> dict[str, Any]:
+    """Describe an image or a file as events do."""
+    size = {"width": file.width, "height": file.height} if isinstance(file, Image) else {}
+    known = {"name": file.name, **size}
+    return {
+        "label": file.label,
+        "media_type": file.media_type,
+        "bytes": file.size,
+        "sha256": file.sha256,
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def _with_lines(value: Any, files: list[File]) -> Any:
+    """Put lines in the place of images and files, which are added to a list."""
+    if isinstance(value, File):
+        files.append(value)
+        return value._part.line
+    if isinstance(value, list):
+        return [_with_lines(item, files) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_lines(item, files) for name, item in value.items()}
+    return value
 
 
 def _with_parts(value: Any, files: dict[str, File]) -> Any:

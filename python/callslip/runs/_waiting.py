@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from callslip._base.json import to_json
 from callslip.runs._ticket import Ticket
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class Waiting:
 
     run_id: str
     tickets: list[Ticket]
+
+    def to_json(self) -> str:
+        """Return it as a JSON object: `kind`, which is `"waiting"`, and the fields."""
+        tickets = [ticket._json_fields() for ticket in self.tickets]
+        return to_json({"kind": "waiting", "run_id": self.run_id, "tickets": tickets})
 
 
 class Wait(NamedTuple):

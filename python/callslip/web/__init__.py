@@ -1,10 +1,58 @@
-"""What web applications with agents need: a guard against other sites.
+"""What web applications with agents need: events for browsers, errors, and a guard.
 
-app = Guard(app, hosts=["chat.example.com"], token=os.environ["CHAT_TOKEN"])
+Install with `pip install "callslip[web]"`.
+
+app = FastAPI(exception_handlers=exception_handlers())
+
+@app.get("/runs/{run_id}/events")
+def events(request: Request, run_id: str) -> Response:
+    return event_response(request, store.run(run_id))
+
+uvicorn.run(Guard(app, hosts=["chat.example.com"], token=os.environ["CHAT_TOKEN"]))
 """
 
 from __future__ import annotations
 
-from callslip.web._guard import Guard
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Guard"]
+from callslip._base.extras import needs
+from callslip.web._errors import error_body, status_of
+from callslip.web._guard import Guard
+from callslip.web._stream import Item, event_stream, item_json
+
+if TYPE_CHECKING:
+    from callslip.web._bodies import read_json
+    from callslip.web._responses import event_response, exception_handlers
+
+__all__ = [
+    "Guard",
+    "Item",
+    "error_body",
+    "event_response",
+    "event_stream",
+    "exception_handlers",
+    "item_json",
+    "read_json",
+    "status_of",
+]
+
+# They need Starlette.
+_HOMES = {
+    "event_response": "_responses",
+    "exception_handlers": "_responses",
+    "read_json": "_bodies",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'callslip.web' has no attribute {name!r}")
+    with needs("callslip[web]"):
+        found = getattr(import_module(f"callslip.web.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,54 @@
+"""The bodies of requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+
+from callslip._base.options import check_whole
+from callslip.errors import UsageError
+from callslip.web._errors import TooLarge
+
+__all__ = ["read_body", "read_json"]
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request.
+
+    Args:
+        request: The request.
+        most: The largest number of bytes.
+
+    Raises:
+        TooLarge: It has more bytes.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise TooLarge(f"expected a body of at most {most:,} bytes: got more; pass less")
+    return bytes(body)
+
+
+async def read_json(request: Request, *, most: int = 1_000_000) -> Any:
+    """Return the JSON value that a request has as its body.
+
+    Args:
+        request: The request.
+        most: The largest number of bytes. Default: 1,000,000.
+
+    Raises:
+        UsageError: The body is not JSON in UTF-8, or has more bytes, or is nested too deeply.
+    """
+    check_whole("most", most)
+    body = await read_body(request, most)
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"expected JSON in UTF-8 as the body: got other text: {error}") from error
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
