@@ -31,7 +31,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import uvicorn
-from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, Response
 from pydantic import Base64Bytes, BaseModel, Field, ValidationError
 
@@ -233,21 +233,22 @@ def part(store: Store, run_id: str, label: str) -> Response:
     return Response(file.data, media_type=file.media_type, headers=headers)
 
 
+class Decision(BaseModel):
+    """The decision of a person, on the call that was shown."""
+
+    approved: bool
+    why: str = ""
+    seal: str | None = None
+
+
 @router.post("/runs/{run_id}/tickets/{ticket_id}")
-def decide(
-    store: Store,
-    run_id: str,
-    ticket_id: str,
-    approved: Annotated[bool, Body()],
-    why: Annotated[str, Body()] = "",
-    seal: Annotated[str | None, Body()] = None,
-) -> None:
+def decide(store: Store, run_id: str, ticket_id: str, decision: Decision) -> None:
     """Approve or deny a call."""
     run = store.run(run_id)
-    if approved:
-        run.approve(ticket_id, seal=seal)
+    if decision.approved:
+        run.approve(ticket_id, seal=decision.seal)
     else:
-        run.deny(ticket_id, why)
+        run.deny(ticket_id, decision.why)
 
 
 @asynccontextmanager

@@ -38,7 +38,8 @@ class Page:
                     name, _, value = line.partition(": ")
                     fields[name] = value
                     continue
-                self.take(fields)
+                if "data" in fields:
+                    self.take(fields)
                 fields = {}
                 if until(self):
                     return self
@@ -51,17 +52,16 @@ class Page:
             self.last = int(fields["id"])
             self.seen.append(kind)
         match kind:
-            case "text":
-                self.text += data
+            case "delta" if data["delta"] in {"text", "answer"}:
+                self.text += data["text"]
             case "model_asked" | "noted":
                 self.text = ""
             case "moved" if "finish" in data["move"]:
                 assert self.text.strip() in ("", data["move"]["finish"]["value"])
                 self.texts.append(data["move"]["finish"]["value"])
             case "end":
+                assert data["error"] is None
                 self.is_over = True
-            case "failed":
-                raise AssertionError(data)
         self.data = data
 
 

@@ -29,8 +29,11 @@ from callslip.console._page import headers, live_page, message_page, sign_in_pag
 from callslip.console._run_page import run_sections
 from callslip.console._runs_page import COLUMNS, Filter, runs_sections
 from callslip.console._source import Source
-from callslip.errors import StoreError, UsageError
+from callslip.errors import CallslipError, StoreError, UnknownRun, UsageError
 from callslip.look._markup import el
+from callslip.web._bodies import read_body
+from callslip.web._errors import TooLarge, status_of
+from callslip.web._responses import STREAM_HEADERS
 
 __all__ = ["Console"]
 
@@ -104,11 +107,12 @@ class Console:
                 response = await answer(request)
             except Denied as denied:
                 response = _denied(request, denied.status, denied.message, denied.problems)
-            except StoreError as error:
-                status = 404 if "key" in request.path_params else 503
+            except TooLarge as error:
+                response = _denied(request, status_of(error), str(error))
+            except CallslipError as error:
+                # What fails here is the place that is shown; its person may read why.
+                status = 404 if isinstance(error, UnknownRun) else 503
                 response = _denied(request, status, str(error))
-            except UsageError as error:
-                response = _denied(request, 503, str(error))
             except Exception:  # noqa: BLE001  # a page that says so, with the headers of all pages
                 _log.exception("a request to the console failed")
                 message = "this cannot be shown: the program's log says why"
@@ -123,7 +127,7 @@ class Console:
             # Servers log addresses, and a browser sends nothing of what stands behind #.
             message = _BEHIND if "token" in request.query_params else _SIGN_IN
             return HTMLResponse(sign_in_page(message, f"{base_of(request)}/login", again=False))
-        body = await _body(request, _LONGEST_TOKEN)
+        body = await read_body(request, _LONGEST_TOKEN)
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         answer = RedirectResponse(f"{base_of(request)}/", status_code=303)
         return self._access.sign_in(request, token, answer)
@@ -182,9 +186,7 @@ class Console:
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         changes = self._live.join((*key, base_of(request)), render)
-        return StreamingResponse(
-            changes, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-        )
+        return StreamingResponse(changes, media_type="text/event-stream", headers=STREAM_HEADERS)
 
     async def _file(self, request: Request) -> Response:
         run_id = _run_id(request)
@@ -200,14 +202,18 @@ class Console:
         self._access.check_own_page(request)
         if _role(request) != "decide":
             raise Denied(403, _READER)
-        decision = Decision.read(await _body(request, LONGEST))
+        decision = Decision.read(await read_body(request, LONGEST))
         run_id, by = _run_id(request), self._person(request)
         try:
             await run_in_threadpool(
                 self._source.change, lambda store: decision.make(store, run_id, by)
             )
+        except UsageError as error:
+            raise Denied(status_of(error), str(error), error.problems) from error
         except StoreError as error:
-            raise Denied(409, str(error)) from error
+            # Without another owner of the file, the run is not there.
+            status = 404 if isinstance(error, UnknownRun) else 409
+            raise Denied(status, str(error)) from error
         return JSONResponse({"done": decision.do, "by": by})
 
     def _person(self, request: Request) -> str:
@@ -218,15 +224,6 @@ class Console:
         if not isinstance(name, str):
             raise Denied(500, f"expected by= to return a name: got {type(name).__name__}")
         return f"{' '.join(name.split())[:_LONGEST_NAME]} ({address})"
-
-
-async def _body(request: Request, most: int) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise Denied(413, f"expected at most {most:,} bytes")
-    return body
 
 
 def _role(request: Request) -> Role:

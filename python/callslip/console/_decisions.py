@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from callslip.console._access import Denied
-from callslip.errors import StoreError, UsageError
-from callslip.runs import Run
+from callslip.errors import UnknownTicket
 from callslip.store import TicketStore
 
 __all__ = ["LONGEST", "Decision"]
@@ -68,30 +67,19 @@ class Decision:
         """Write the decision down.
 
         Raises:
-            Denied: The call is not awaiting approval, or is not the one that was shown.
-            StoreError: It cannot be written down.
+            Denied: The call is not the one that was shown.
+            UsageError: It cannot be decided so: see `Run.approve` and `Run.deny`.
+            StoreError: There is no such run, or the decision cannot be written down.
         """
-        run = self._run(store, run_id)
-        found = [ticket for ticket in run.tickets if ticket.id == self.ticket]
-        if not found:
-            raise Denied(404, f"run {run_id} has no ticket {self.ticket}")
-        (ticket,) = found
+        run = store.run(run_id)
+        ticket = next((one for one in run.tickets if one.id == self.ticket), None)
+        if ticket is None:
+            raise UnknownTicket(f"run {run_id} has no ticket {self.ticket}")
         # One that is decided has no seal any more, and the error says how it was.
         given = self.seal.encode(errors="replace")
         if ticket.seal is not None and not hmac.compare_digest(ticket.seal.encode(), given):
             raise Denied(409, "the call is not the one that was shown: load the page again")
-        try:
-            if self.do == "approve":
-                run.approve(ticket.id, arguments=self.arguments, seal=ticket.seal, by=by)
-            else:
-                run.deny(ticket.id, self.why, by=by)
-        except UsageError as error:
-            problems = [list(problem) for problem in error.problems]
-            raise Denied(422 if problems else 409, str(error), problems) from error
-
-    @staticmethod
-    def _run(store: TicketStore, run_id: str) -> Run:
-        try:
-            return store.run(run_id)
-        except StoreError as error:
-            raise Denied(404, str(error)) from error
+        if self.do == "approve":
+            run.approve(ticket.id, arguments=self.arguments, seal=ticket.seal, by=by)
+        else:
+            run.deny(ticket.id, self.why, by=by)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from callslip._base.json import to_json
 from callslip._base.log import GuardedLogger
 from callslip.console._access import Denied
 from callslip.console._page import Piece
 from callslip.errors import CallslipError
+from callslip.web._messages import KEEP_ALIVE, RETRY, SILENCE, message
 
 __all__ = ["Live", "Shown"]
 
@@ -23,8 +24,6 @@ _EVERY = 0.25
 """Seconds between two looks at the store."""
 _SHARE = 10
 """How many times longer than it takes to render a page it is left as it is."""
-_SILENCE = 15.0
-"""Seconds after which a comment tells that the connection is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Live:
         for view in self._views.values():
             view.news.set()
 
-    def join(self, key: tuple[object, ...], render: Callable[[], Shown]) -> AsyncIterator[str]:
+    def join(self, key: tuple[object, ...], render: Callable[[], Shown]) -> AsyncIterator[bytes]:
         """Return the stream of one page.
 
         Args:
@@ -80,7 +79,7 @@ class Live:
 
     async def _follow(
         self, key: tuple[object, ...], render: Callable[[], Shown]
-    ) -> AsyncIterator[str]:
+    ) -> AsyncIterator[bytes]:
         view = self._views.get(key)
         if view is None:
             view = self._views[key] = _View()
@@ -89,16 +88,16 @@ class Live:
         view.pages += 1
         try:
             sent = _Sent()
-            yield "retry: 1000\n\n"
+            yield RETRY
             while not self._closed:
                 news = view.news
                 if view.shown is not None:
                     for event in sent.changes(view.shown):
                         yield event
                 try:
-                    await asyncio.wait_for(news.wait(), _SILENCE)
+                    await asyncio.wait_for(news.wait(), SILENCE)
                 except TimeoutError:
-                    yield ": \n\n"
+                    yield KEEP_ALIVE
         finally:
             self._pages -= 1
             view.pages -= 1
@@ -165,21 +164,21 @@ class _Sent:
         self._digests: dict[str, list[str]] = {}
         self._problem = ""
 
-    def changes(self, shown: Shown) -> Iterator[str]:
+    def changes(self, shown: Shown) -> Iterator[bytes]:
         """Yield an event for each part that differs."""
         if shown.problem:
             self._problem = shown.problem
-            yield _event("problem", shown.problem)
+            yield message("problem", to_json(shown.problem))
             return
         if self._problem:
             self._problem = ""
-            yield _event("problem", "")
+            yield message("problem", to_json(""))
         for name, pieces in shown.sections.items():
             digests = [piece.digest for piece in pieces]
             known = self._digests.get(name)
             if digests != known:
                 self._digests[name] = digests
-                yield _event("pieces", _changed(name, pieces, known or []))
+                yield message("pieces", to_json(_changed(name, pieces, known or [])))
 
 
 def _changed(name: str, pieces: list[Piece], known: list[str]) -> dict[str, Any]:
@@ -189,7 +188,3 @@ def _changed(name: str, pieces: list[Piece], known: list[str]) -> dict[str, Any]
         if at >= len(known) or known[at] != piece.digest
     }
     return {"section": name, "count": len(pieces), "changed": changed}
-
-
-def _event(name: str, data: object) -> str:
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

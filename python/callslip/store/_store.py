@@ -28,7 +28,7 @@ from callslip._base.options import (
 )
 from callslip._threads.commits import Commits
 from callslip._threads.forks import after_in_child
-from callslip.errors import StoreError, UsageError
+from callslip.errors import StoreError, UnknownTicket, UsageError
 from callslip.events._event import ticket_id
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
@@ -256,7 +256,9 @@ class TicketStore(StoreReads):
             agent: The name of the agent of the run.
 
         Raises:
-            UsageError: No call has the key, or as for `Run.answer`: it was answered already, say.
+            UnknownTicket: No call has the key.
+            Outdated: The call was answered already, say; see `Run.answer`.
+            UsageError: The value is of another type; see `Run.answer`.
             StoreError: The store cannot be read, or the answer cannot be written down.
         """
         check_text("key", key)
@@ -265,7 +267,7 @@ class TicketStore(StoreReads):
         check_text("agent", agent)
         found = self._native.ticket_with(owner, agent, key)
         if found is None:
-            raise UsageError(
+            raise UnknownTicket(
                 f"expected the key of a call of agent {agent!r} that has returned Pending: got "
                 f"{key!r}, which none has; pass its owner and the name of its agent, and call "
                 "answer again once the call has returned"

@@ -7,11 +7,15 @@ from typing import Any
 
 from starlette.requests import Request
 
+from callslip._base import _lazy
 from callslip._base.options import check_whole
 from callslip.errors import UsageError
 from callslip.web._errors import TooLarge
 
 __all__ = ["read_body", "read_json"]
+
+_LARGE = 100_000
+"""Bytes that take longer to parse than the event loop should wait."""
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -44,6 +48,12 @@ async def read_json(request: Request, *, most: int = 1_000_000) -> Any:
     """
     check_whole("most", most)
     body = await read_body(request, most)
+    if len(body) < _LARGE:
+        return _parsed(body)
+    return await _lazy.asyncio.to_thread(_parsed, body)
+
+
+def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

@@ -42,7 +42,7 @@ def event_response(
     Raises:
         UsageError: The client names an event that the log does not have.
     """
-    check_type("run", run, Run, "a run")
+    check_type("run", run, Run, "store.run(run_id)")
     after = _after(request)
     stream = event_stream(run, after=after, children=children, silence=silence)
     if after is not None and after == run.seq and _is_over(run):
