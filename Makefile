@@ -110,7 +110,7 @@ QUICK_TESTS := $(addprefix tests/python/, \
   runtime/test_cancel.py runtime/test_resume.py sandbox/test_reading.py sandbox/test_questions.py \
   store/test_file.py store/test_logs.py testing/test_called.py testing/test_say.py \
   tools/test_outcomes.py tools/test_results.py tools/test_signatures.py tools/test_tool.py \
-  trace/test_trace.py web/test_guard.py)
+  trace/test_trace.py web/test_guard.py web/test_json.py)
 
 .PHONY: test-quick
 test-quick: $(EXTENSION) $(VENV)/.core ## Try a part of every area, in under 3 minutes on a built tree

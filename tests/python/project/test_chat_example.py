@@ -14,9 +14,11 @@ from example_server import Server
 from pictures import png
 
 
-@pytest.fixture
-def server(tmp_path):
-    server = Server("chat/app.py", "--store", tmp_path / "chat.sqlite")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One for all tests: a test that kills it starts it again."""
+    store = tmp_path_factory.mktemp("chat") / "chat.sqlite"
+    server = Server("chat/app.py", "--store", store)
     server.start()
     yield server
     server.kill()

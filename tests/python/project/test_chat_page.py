@@ -15,9 +15,11 @@ LONG = re.compile(r"^You said: hello\. (I have nothing to add, and I say it at l
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
 
-@pytest.fixture
-def server(tmp_path):
-    server = Server("chat/app.py", "--store", tmp_path / "chat.sqlite")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One for all tests: a test that kills it starts it again."""
+    store = tmp_path_factory.mktemp("chat") / "chat.sqlite"
+    server = Server("chat/app.py", "--store", store)
     server.start()
     yield server
     server.kill()
@@ -54,6 +56,8 @@ def test_an_answer_grows_and_is_the_same_after_a_reload_and_in_a_second_tab(page
     # A question in one tab is answered in both, once the other has connected again.
     say(second, "again")
     expect(second.locator(".model").nth(1)).to_contain_text("You said: again.")
+    # Nothing more is asked for after the end: a source that is closed does not connect again.
+    second.wait_for_function("source.readyState === EventSource.CLOSED")
     page.reload()
     expect(page.locator(".user")).to_have_text(["hello", "again"])
     expect(page.locator(".model").nth(1)).to_contain_text("You said: again.")
@@ -66,12 +70,31 @@ def test_a_call_is_shown_whole_and_a_denial_is_told_to_the_model(page):
     expect(ticket).to_contain_text('"text": "Hello Anna! Write a mail to Anna"')
     second = page.context.new_page()
     second.goto(page.url)
+    # One tab that knows nothing of the decision yet.
+    third = page.context.new_page()
+    third.goto(page.url)
+    third.get_by_role("button", name="Approve").wait_for()
+    third.evaluate("source.close()")
     second.get_by_placeholder("Why not?").fill("not now")
     second.get_by_role("button", name="Deny").click()
+    expect(second.locator(".ticket em")).to_have_text("denied")
+    third.get_by_role("button", name="Approve").click()
+    expect(third.locator(".failed")).to_contain_text("got T1, which was denied already")
     for tab in (page, second):
         expect(tab.locator(".ticket em")).to_have_text("denied")
         expect(tab.locator(".ticket button")).to_have_count(0)
         expect(tab.locator(".model")).to_have_text("Then I leave it.")
+
+
+def test_a_conversation_that_is_not_there_is_told_once(page):
+    address = page.url
+    # A new hash alone would load nothing.
+    page.goto("about:blank")
+    page.goto(f"{address}#none")
+    expect(page.locator(".failed")).to_have_text(
+        "there is no run none in this store: it was never written here, or it was deleted"
+    )
+    assert page.evaluate("source.readyState") == 2
 
 
 def test_an_approved_call_is_made(page):

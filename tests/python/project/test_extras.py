@@ -29,3 +29,20 @@ def test_a_missing_package_is_named_with_what_installs_it(package, module, requi
     command = [sys.executable, "-c", MISSING, package, module]
     out = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert f"{package} is not installed: use pip install '{requirement}'" in out
+
+
+WEB = """
+import sys
+sys.modules["starlette"] = None
+from callslip.web import Guard, error_body, event_stream, item_json, status_of
+try:
+    from callslip.web import event_response
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_only_a_part_of_web_needs_starlette():
+    command = [sys.executable, "-c", WEB]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert out == "starlette is not installed: use pip install 'callslip[web]'\n"
