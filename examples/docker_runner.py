@@ -35,7 +35,9 @@ def docker_command(image: str, limits: ScriptLimits) -> list[str]:
 def docker_runner(image: str) -> PythonRunner:
     """Return what runs scripts in containers of this image."""
     limits = ScriptLimits(wall_seconds=30)
-    backend = CommandRunner(docker_command(image, limits), about="It has no network.")
+    backend = CommandRunner(
+        docker_command(image, limits), about="It has no network.", takes_files=True
+    )
     return PythonRunner(backend=backend, limits=limits, deps=[])
 
 
@@ -44,8 +46,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--image", default="python:3.12-slim")
     with docker_runner(parser.parse_args().image) as runner, runner.session() as session:
-        session.run("open('numbers.txt', 'w').write('1 2 3 4')")
-        result = session.run("print(sum(map(int, open('numbers.txt').read().split())))")
+        code = "open('sum', 'w').write(str(sum(map(int, open('in/numbers.txt').read().split()))))"
+        session.run(code, files={"numbers.txt": b"1 2 3 4"})
+        result = session.run("print(open('sum').read())")
         print(result.status, result.stdout.strip(), f"in {result.duration_ms:.0f} ms")
 
 

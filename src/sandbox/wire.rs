@@ -73,6 +73,9 @@ pub(crate) struct LaunchRequest {
     pub(crate) writable: Vec<PathBuf>,
     /// What it may read and execute.
     pub(crate) readable: Vec<PathBuf>,
+    /// A read-only folder that is mounted as `in`, where the script starts.
+    #[serde(default)]
+    pub(crate) files: Option<PathBuf>,
     /// What it may read and write, but not execute: device nodes.
     pub(crate) devices: Vec<PathBuf>,
     /// The user that it becomes, where the program is root.

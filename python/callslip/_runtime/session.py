@@ -103,6 +103,8 @@ class RunSession:
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
+        if setup.file_tools:
+            run._reads.messages.name_files(setup.file_tools)
         self.kept_while: Callable[[], bool] | None = None
         self.askers: Askers = NOBODY
         self._end = SessionEnd(self._result_of_run)

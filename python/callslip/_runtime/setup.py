@@ -27,12 +27,14 @@ class RunSetup:
         toolbox: The tools, with those of the runtime.
         system_prompt: The prompt, with the tools and with instructions that are text.
         starts_early: Whether calls start before a reply is complete.
+        file_tools: The names of the tools whose scripts find the files of a run.
         runs_concurrently: Whether calls may start while the model is asked: during its reply, or
             after an approval or an answer.
     """
 
     __slots__ = (
         "_delegates",
+        "file_tools",
         "native",
         "protocol",
         "runs_concurrently",
@@ -55,6 +57,7 @@ class RunSetup:
             built_in,
             only=None if agents else lambda tool: not hasattr(tool, "agent"),
         )
+        self.file_tools: list[str] = [tool.name for tool in self.toolbox if tool.reads_files]
         delegates = delegates and self.protocol.delegates
         self._delegates = delegates
         instructions = agent._instructions.text

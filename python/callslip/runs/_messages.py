@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from callslip.parts import File
+from callslip.runs._script_files import ScriptFiles
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -20,9 +21,13 @@ class MessageCache:
     """All messages of a run. Each becomes a Python object when it is first read.
 
     Any thread may read them, beside the driver.
+
+    Attributes:
+        has_parts: Whether a message that was read has images or files.
+        files: The files that scripts of the run find; `None` if it has no scripts.
     """
 
-    __slots__ = ("_cache", "_core", "_lock", "has_parts")
+    __slots__ = ("_cache", "_core", "_lock", "files", "has_parts")
 
     def __init__(self, core: _core.Run | None, known: Sequence[Message] = ()) -> None:
         # Without one, the known messages are all.
@@ -30,12 +35,23 @@ class MessageCache:
         self._lock = threading.Lock()
         self._cache: list[Message] = list(known)
         self.has_parts: bool = any("parts" in message for message in known)
+        self.files: ScriptFiles | None = None
+
+    def name_files(self, tools: Sequence[str]) -> None:
+        """Name the files in each message for the scripts of these tools."""
+        assert self._core is not None
+        with self._lock:
+            self.files = ScriptFiles(self._core, tools)
+            if self.has_parts:
+                # They were read without the names.
+                self._cache = []
 
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
         if len(cache) < count:
             with self._lock:
+                cache = self._cache
                 for position in range(len(cache), count):
                     cache.append(self._shown(position))
         return cache
@@ -45,6 +61,8 @@ class MessageCache:
         message = self._core.message(position)
         shown: Message = {"role": message.role, "content": message.content}
         if message.parts:
+            if self.files is not None:
+                shown["content"] = self.files.noted(position, message.content, message.parts)
             shown["parts"] = [File._of(part) for part in message.parts]
             self.has_parts = True
         return shown

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from callslip._base.options import check_dict_of_texts, check_seconds, check_text
+from callslip._base.options import check_dict_of_texts, check_flag, check_seconds, check_text
 from callslip.errors import RunnerLost, UsageError
 from callslip.sandbox._process import RunnerProcess
 
@@ -32,6 +32,8 @@ class CommandRunner:
         about: A sentence for the model about the place, for example "It has no network." Default:
             an empty text.
         env: The environment of the command. Default: this program's.
+        takes_files: Whether the command reads `files` of a line `run`, as `serve` does. Without it,
+            scripts find no files in `in/`. Default: `False`.
         start_seconds: Seconds without any message until a script, with its packages, has to start.
             Default: 300.
 
@@ -47,6 +49,7 @@ class CommandRunner:
         *,
         about: str = "",
         env: Mapping[str, str] | None = None,
+        takes_files: bool = False,
         start_seconds: float = 300.0,
     ) -> None:
         if not (
@@ -61,11 +64,13 @@ class CommandRunner:
         check_text("about", about)
         if env is not None:
             check_dict_of_texts("env", env)
+        check_flag("takes_files", takes_files)
         check_seconds("start_seconds", start_seconds, zero=False)
         self._command = [os.fspath(one) for one in command]
         self._env = None if env is None else dict(env)
         self._start_seconds = start_seconds
         self.about = about
+        self.takes_files: bool = takes_files
 
     def open(self) -> Place:
         """Start the command.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from callslip._base.options import check_type
-from callslip.parts import Image
+from callslip.parts import IMAGE_TYPES, File, Image
 from callslip.sandbox._display import artifact_html, result_html, result_text
 from callslip.sandbox._folders import ArtifactFolder, new_file
 from callslip.sandbox._text import strip_control_codes
@@ -197,7 +197,7 @@ class ScriptResult:
         return self._for_model_within(MODEL_BYTES)
 
     def _for_model_within(
-        self, most: int, images: Mapping[str, Image | str] | None = None
+        self, most: int, attached: Mapping[str, File | str] | None = None
     ) -> dict[str, Any]:
         """Return the result for the model, in fewer than `most` bytes of JSON if possible.
 
@@ -205,9 +205,9 @@ class ScriptResult:
 
         Args:
             most: The number of bytes.
-            images: Images by the paths of their artifacts, or why one is left out.
+            attached: Files by the paths of their artifacts, or why one is left out.
         """
-        images = images or {}
+        attached = attached or {}
         told: dict[str, Any] = {"status": self.status, "exit_code": self.exit_code}
         if self.signal is not None:
             told["signal"] = self.signal
@@ -216,8 +216,9 @@ class ScriptResult:
         if self.artifacts:
             rows = [one.to_dict() for one in self.artifacts]
             for row in rows:
-                if row["path"] in images:
-                    row["image"] = images[row["path"]]
+                if (file := attached.get(row["path"])) is not None:
+                    is_image = isinstance(file, Image) or row["mime"] in IMAGE_TYPES
+                    row["image" if is_image else "file"] = file
             told["artifacts"] = _first_rows(rows, most // 4)
         if self.checkpoint:
             told["checkpoint"] = self.checkpoint
@@ -279,9 +280,9 @@ def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, default=_line_with_label).encode())
 
 
-def _line_with_label(image: Image) -> str:
-    """Return about the text that an image has in the result."""
-    return f"{image!r}{_LABEL}"
+def _line_with_label(file: File) -> str:
+    """Return about the text that an image or file has in the result."""
+    return f"{file!r}{_LABEL}"
 
 
 def safe_path(path: str) -> bool:

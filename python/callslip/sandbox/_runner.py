@@ -33,7 +33,7 @@ from callslip.sandbox._native import (
 from callslip.sandbox._native_place import NativePlace
 from callslip.sandbox._result import ScriptResult
 from callslip.sandbox._run_files import RunFiles, delete_files
-from callslip.sandbox._session import OpenSessions, ScriptSession
+from callslip.sandbox._session import Files, OpenSessions, ScriptSession
 from callslip.sandbox._stream import CodeRunner, Place
 from callslip.sandbox._tool import ScriptTool
 from callslip.tools import NeedsApproval
@@ -128,7 +128,12 @@ class PythonRunner:
         self._sessions = OpenSessions()
 
     def run(
-        self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
+        self,
+        code: str,
+        *,
+        interactive: bool = False,
+        answers: Sequence[str] | None = None,
+        files: Files | None = None,
     ) -> ScriptResult:
         """Run a script to its end, in this thread. Ctrl-C kills the script and is raised.
 
@@ -138,18 +143,26 @@ class PythonRunner:
             interactive: Whether the script may ask questions with `input()`. Default: `False`.
             answers: Answers to its questions, instead of `ask`. After the last one, `input()`
                 raises `EOFError` in the script.
+            files: Files that the script finds in its folder `in/`: bytes or paths, by their names.
+                It cannot change the originals. At most 100 MB and 1,000 files together.
 
         Raises:
             ScriptRefused: The script was not run: because of its code or its packages, or because
                 its questions cannot be answered.
             SandboxError: The script could not be run, because of this machine or the runner.
-            UsageError: An argument is invalid, or the runner is closed.
+            UsageError: An argument is invalid, a file cannot be read, or the runner is closed or
+                takes no files.
         """
         with self._session(keeps_files=False) as session:
-            return session.run(code, interactive=interactive, answers=answers)
+            return session.run(code, interactive=interactive, answers=answers, files=files)
 
     async def arun(
-        self, code: str, *, interactive: bool = False, answers: Sequence[str] | None = None
+        self,
+        code: str,
+        *,
+        interactive: bool = False,
+        answers: Sequence[str] | None = None,
+        files: Files | None = None,
     ) -> ScriptResult:
         """Run a script to its end, on the caller's event loop. As `run`.
 
@@ -157,7 +170,7 @@ class PythonRunner:
         killed before `CancelledError` is raised.
         """
         with self._session(keeps_files=False) as session:
-            return await session.arun(code, interactive=interactive, answers=answers)
+            return await session.arun(code, interactive=interactive, answers=answers, files=files)
 
     def session(self) -> ScriptSession:
         """Return a session whose scripts share a working directory: `with runner.session() as s:`.
@@ -255,6 +268,11 @@ class PythonRunner:
         if self._files is not None:
             files = RunFiles(self._files, run, tool, self.limits)
         return self._session(keeps_files=True, files=files)
+
+    @property
+    def _takes_files(self) -> bool:
+        """Whether scripts find files in `in/`. Runners of others say so."""
+        return self.backend is None or getattr(self.backend, "takes_files", False) is True
 
     def _file_store(self) -> FileStore:
         if self._files is None:

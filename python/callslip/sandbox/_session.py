@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callslip import _core
 from callslip._base.options import check_flag
@@ -17,6 +18,7 @@ from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import ListAnswerer, find_answerer
 from callslip.sandbox._collector import EventCollector, OnEvent
 from callslip.sandbox._folders import ArtifactFolder
+from callslip.sandbox._input_files import InputFiles, Source, check_files
 from callslip.sandbox._native import NativeStream, find_interpreter
 from callslip.sandbox._native_place import NativePlace
 from callslip.sandbox._result import Isolation, ScriptResult
@@ -36,7 +38,12 @@ if TYPE_CHECKING:
     from callslip.sandbox._answerers import Answerer
     from callslip.sandbox._runner import PythonRunner
 
-__all__ = ["OpenSessions", "ScriptSession"]
+__all__ = ["Files", "OpenSessions", "ScriptSession"]
+
+Files: TypeAlias = Mapping[str, bytes | os.PathLike[str]]
+"""Files for a script, by their names in its folder `in/`."""
+
+_NO_FILES: Mapping[str, Source] = MappingProxyType({})
 
 
 class OpenSessions:
@@ -92,6 +99,7 @@ class ScriptSession:
         self._turn = threading.Lock()
         self._place: Place | None = None
         self._installations: set[NativeStream] = set()
+        self._inputs = InputFiles()
         self._note: str | None = None
         self._closed = False
 
@@ -101,9 +109,15 @@ class ScriptSession:
         *,
         interactive: bool = False,
         answers: Sequence[str] | None = None,
+        files: Files | None = None,
     ) -> ScriptResult:
-        """Run a script in this thread, like `PythonRunner.run`."""
-        return self._run(code, interactive=interactive, answers=answers)
+        """Run a script in this thread, like `PythonRunner.run`.
+
+        Later scripts of the session find its `files` too. A file replaces an earlier one of its
+        name.
+        """
+        given = self._check_files(files)
+        return self._run(code, interactive=interactive, answers=answers, files=given)
 
     async def arun(
         self,
@@ -111,10 +125,15 @@ class ScriptSession:
         *,
         interactive: bool = False,
         answers: Sequence[str] | None = None,
+        files: Files | None = None,
     ) -> ScriptResult:
-        """Run a script on the caller's event loop, like `PythonRunner.arun`."""
+        """Run a script on the caller's event loop, like `PythonRunner.arun`.
+
+        Its `files` are those of `run`.
+        """
         check_loop("runner.run, code")
-        return await self._arun(code, interactive=interactive, answers=answers)
+        given = self._check_files(files)
+        return await self._arun(code, interactive=interactive, answers=answers, files=given)
 
     def close(self) -> None:
         """End the scripts of the session and remove its files. May be called more than once.
@@ -129,6 +148,7 @@ class ScriptSession:
             installation.cancel()
         if place is not None:
             place.close()
+        self._inputs.remove()
         self._runner._sessions.discard(self)
 
     def __enter__(self) -> Self:
@@ -150,9 +170,10 @@ class ScriptSession:
         answers: Sequence[str] | None = None,
         listener: OnEvent | None = None,
         wanted: Callable[[], bool] = lambda: True,
+        files: Mapping[str, Source] = _NO_FILES,
     ) -> ScriptResult:
         """Run a script in this thread while `wanted` returns true. `listener` gets its events."""
-        steps = self._steps(code, interactive, answers, listener)
+        steps = self._steps(code, interactive, answers, listener, files)
         if is_in_loop():
             with interruptible():
                 return perform(steps, wanted)
@@ -165,9 +186,39 @@ class ScriptSession:
         interactive: bool,
         answers: Sequence[str] | None = None,
         listener: OnEvent | None = None,
+        files: Mapping[str, Source] = _NO_FILES,
     ) -> ScriptResult:
         """Run a script on this event loop. `listener` gets its events."""
-        return await perform_async(self._steps(code, interactive, answers, listener))
+        return await perform_async(self._steps(code, interactive, answers, listener, files))
+
+    def _check_files(self, files: Files | None) -> dict[str, Source]:
+        """Return the files of a call, before anything is run.
+
+        Raises:
+            UsageError: They are invalid, or the runner takes none.
+        """
+        given = check_files(files)
+        if given and not self._runner._takes_files:
+            raise UsageError(
+                f"expected a runner that takes files: got {self._runner!r}; pass "
+                "CommandRunner(…, takes_files=True) if its command reads them, or set takes_files "
+                "on your own CodeRunner"
+            )
+        return given
+
+    def _put_files(self, files: Mapping[str, Source]) -> Steps[list[str] | None]:
+        """Add files for scripts. Returns hints about missing ones; `None` if nobody waits."""
+        if not files:
+            return []
+        missing: list[str] | None = yield InThread(partial(self._inputs.put, files))
+        return missing
+
+    def _files_of_request(self) -> dict[str, Any]:
+        """Return the folder of the files, or their content for a runner elsewhere, if any."""
+        if self._inputs.path is None:
+            return {}
+        is_here = self._runner.backend is None
+        return {"files": str(self._inputs.path) if is_here else self._inputs.to_list()}
 
     def _open_place(self, restored: Restored | None) -> Place | None:
         """Return the place of the session's scripts; `None` once the session is closed.
@@ -253,6 +304,7 @@ class ScriptSession:
         interactive: bool,  # noqa: FBT001  # private
         answers: Sequence[str] | None,
         listener: OnEvent | None,
+        files: Mapping[str, Source],
     ) -> Steps[ScriptResult]:
         runner = self._runner
         _check_arguments(code, interactive=interactive, answers=answers)
@@ -278,6 +330,10 @@ class ScriptSession:
         if not (yield WaitForTurn(self._turn)):
             return _CANCELLED
         try:
+            missing = yield from self._put_files(files)
+            if missing is None:
+                return _CANCELLED
+            more |= self._files_of_request()
             folder = ArtifactFolder(runner._artifacts)
             if runner.backend is None:
                 more["artifacts"] = str(folder.path)
@@ -296,7 +352,11 @@ class ScriptSession:
             self._turn.release()
         if kept is None:
             return _CANCELLED
-        hints = [*script["hints"], *self._hints(script["code"], collector, interactive=interactive)]
+        hints = [
+            *script["hints"],
+            *missing,
+            *self._hints(script["code"], collector, interactive=interactive),
+        ]
         is_about_input = "EOFError" in "\n".join(collector.stderr.splitlines()[-_LAST:])
         if isinstance(answerer, ListAnswerer) and answerer.ran_out and is_about_input:
             hints.append(answerer.hint)

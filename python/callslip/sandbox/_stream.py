@@ -8,7 +8,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 __all__ = ["CodeRunner", "Place", "ScriptRequest", "ScriptStream"]
 
 ScriptRequest: TypeAlias = Mapping[str, Any]
-"""The message `run`: `type`, `version`, `code`, `interactive`, `limits` and `dependencies`."""
+"""The message `run`: `type`, `version`, `code`, `interactive`, `limits` and `dependencies`; and
+`files`, if there are any and the runner takes them: a list of `{"name", "data"}`, with the bytes in
+base64. Each script finds them unchanged in `in/`, below its working directory."""
 
 
 class ScriptStream(Protocol):
@@ -57,7 +59,8 @@ class CodeRunner(Protocol):
     """A runner of scripts elsewhere than on this machine, for `PythonRunner(backend=…)`.
 
     `CommandRunner` is the one for any command that speaks JSON lines. For another service, a small
-    program of that kind is enough.
+    program of that kind is enough. A runner whose attribute `takes_files` is `True` receives the
+    files for scripts in its requests; for any other one there are none.
 
     Attributes:
         about: A sentence for the model about the place, for example whether it has a network.

@@ -9,15 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from callslip._base.json import to_json
+from callslip._threads import pool
 from callslip.errors import RunCancelled, ScriptRefused
+from callslip.sandbox._attached import attached_files
 from callslip.sandbox._description import describe
 from callslip.sandbox._display import show_artifact
-from callslip.sandbox._images import attached_images
 from callslip.sandbox._result import MODEL_BYTES
 from callslip.tools import Context, NeedsApproval, Outcome, Tool
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
+    from callslip.parts import File
     from callslip.runs import Run
     from callslip.sandbox._events import ScriptEvent
     from callslip.sandbox._result import ScriptResult
@@ -82,6 +84,7 @@ class ScriptTool(Tool[..., Any]):
             needs_approval=needs_approval,
         )
         self.runner = runner
+        self.reads_files = runner._takes_files
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -115,13 +118,15 @@ class ScriptTool(Tool[..., Any]):
                     interactive=interactive,
                     listener=reporter,
                     wanted=lambda: context is None or not context.cancelled,
+                    files=self._files(caller),
                 )
             finally:
                 if caller is None:
                     session.close()
         except Exception as error:  # noqa: BLE001  # classified there
             return self._outcome_of_failure(error)
-        return self._outcome_of(result, caller, session, interactive=interactive)
+        attached = {} if interactive else attached_files(result.artifacts)
+        return self._outcome_of(result, attached, caller, session, interactive=interactive)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
         """Run a script on this event loop, like `call`."""
@@ -131,17 +136,24 @@ class ScriptTool(Tool[..., Any]):
         try:
             session = self._session(caller)
             try:
-                result = await session._arun(code, interactive=interactive, listener=reporter)
+                result = await session._arun(
+                    code, interactive=interactive, listener=reporter, files=self._files(caller)
+                )
             finally:
                 if caller is None:
                     session.close()
         except Exception as error:  # noqa: BLE001  # classified there
             return self._outcome_of_failure(error)
-        return self._outcome_of(result, caller, session, interactive=interactive)
+        attached: Mapping[str, File | str] = {}
+        if result.artifacts and not interactive:
+            # They may be large.
+            attached = await pool.in_thread(lambda: attached_files(result.artifacts))
+        return self._outcome_of(result, attached, caller, session, interactive=interactive)
 
     def _outcome_of(
         self,
         result: ScriptResult,
+        attached: Mapping[str, File | str],
         caller: RunSession | None,
         session: ScriptSession,
         *,
@@ -149,15 +161,14 @@ class ScriptTool(Tool[..., Any]):
     ) -> Outcome:
         if interactive:
             return self._outcome_of_result(result.for_model(interactive=True))
-        images = attached_images(result.artifacts)
         if caller is None:
-            return self._outcome_of_result(result._for_model_within(MODEL_BYTES, images))
+            return self._outcome_of_result(result._for_model_within(MODEL_BYTES, attached))
         note, session._note = session._note, None
         if note is not None:
             result = replace(result, hints=(note, *result.hints))
         most = json.loads(caller.core.limits)["result_bytes"]
         most = min(most, MODEL_BYTES)
-        return self._outcome_of_result(result._for_model_within(most, images))
+        return self._outcome_of_result(result._for_model_within(most, attached))
 
     def _outcome_of_failure(self, error: Exception) -> Outcome:
         if isinstance(error, ScriptRefused):
@@ -173,6 +184,11 @@ class ScriptTool(Tool[..., Any]):
         if caller is None:
             return self.runner.session()
         return caller.resource(self, lambda: self._start_session(caller.run))
+
+    def _files(self, caller: RunSession | None) -> dict[str, File]:
+        """Return the files of the calling run that its model knows."""
+        names = None if caller is None else caller.run._reads.messages.files
+        return names.by_name() if names is not None and self.reads_files else {}
 
     def _start_session(self, run: Run[Any]) -> ScriptSession:
         """Create the session of a run, which may have had one in another process."""

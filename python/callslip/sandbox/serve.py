@@ -172,6 +172,9 @@ class Host:
         if not piece:
             raise HostGoneError
         self._line += piece
+        # A line with files is long, and comes in many pieces.
+        if b"\n" not in piece:
+            return
         *lines, rest = bytes(self._line).split(b"\n")
         self._line = bytearray(rest)
         self.waiting += [json.loads(line) for line in lines if line.strip()]
@@ -393,6 +396,7 @@ class Script:
         self._interactive = bool(request["interactive"])
         work = os.path.join(directory, "work")
         os.makedirs(work, exist_ok=True)
+        _bring_files(request.get("files", []), directory, os.path.join(work, "in"))
         self._artifacts = Artifacts(os.path.join(work, "out"))
         path = os.path.join(directory, "script.py")
         with open(path, "w", encoding="utf-8", newline="") as file:
@@ -562,6 +566,33 @@ class Script:
             result[name + "_bytes"] = kept.total
             result[name + "_truncated"] = bool(kept.left_out)
         self._host.send(type="finished", result=result)
+
+
+def _bring_files(files: list[dict[str, Any]], directory: str, target: str) -> None:
+    """Write the files for a script outside of its working directory, with a link to them.
+
+    It gets new copies, whatever an earlier script has done to the last ones.
+    """
+    if not files:
+        return
+    folder = os.path.join(directory, "in")
+    os.chmod(os.path.dirname(target), 0o700)
+    for path in (folder, target):
+        if not os.path.lexists(path):
+            continue
+        if not os.path.islink(path):
+            os.chmod(path, 0o700)
+        # It may hold what cannot be removed, but it can be moved.
+        old = tempfile.mkdtemp(dir=directory)
+        os.rename(path, os.path.join(old, "in"))
+        shutil.rmtree(old, ignore_errors=True)
+    os.mkdir(folder, 0o700)
+    for file in files:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        path = os.path.join(folder, os.path.basename(file["name"]))
+        with os.fdopen(os.open(path, flags, 0o400), "wb") as out:
+            out.write(base64.b64decode(file["data"]))
+    os.symlink(folder, target)
 
 
 def _safe(path: str, taken: set[str]) -> str:

@@ -103,6 +103,7 @@ class Tool(Generic[P, R]):
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
+        reads_files: Whether calls find the images and files of their run in a folder, by name.
     """
 
     _function: Callable[P, R]
@@ -118,6 +119,7 @@ class Tool(Generic[P, R]):
     untrusted: bool
     is_async: bool
     awaits_on_loop: bool = False
+    reads_files: bool = False
 
     def __init__(
         self,

@@ -83,7 +83,12 @@ fn mount_folders(request: &LaunchRequest) -> Result<(), SetupError> {
         give(&inner, owner, group)?;
         mount_bind(&inner, folder).at(STAGE)?;
     }
-    unmount(DISK, UnmountFlags::DETACH).at(STAGE)
+    unmount(DISK, UnmountFlags::DETACH).at(STAGE)?;
+    let (Some(files), Some(folder)) = (&request.files, request.writable.first()) else { return Ok(()) };
+    let target = folder.join("in");
+    fs::create_dir(&target).at(STAGE)?;
+    // It is read-only there, and so is this mount of it.
+    mount_bind(files, &target).at(STAGE)
 }
 
 fn give(folder: &Path, user: u32, group: u32) -> Result<(), SetupError> {

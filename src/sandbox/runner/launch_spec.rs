@@ -29,6 +29,8 @@ const SETTINGS: [&str; 9] = [
 const LINKS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// How often a folder is removed that could not be removed at once.
 const ATTEMPTS: usize = 600;
+/// The folder of the files that a script is given, where it starts.
+pub(super) const INPUT: &str = "in";
 const SHARED_MEMORY: u64 = 16 << 20;
 /// Holds a script and its encoded form.
 const CALLSLIP: u64 = 4 << 20;
@@ -69,6 +71,11 @@ impl Folder {
 
     pub(super) fn path(&self) -> &Path {
         self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// A copy of the files that the script is given, outside of what it may write to.
+    pub(super) fn files(&self) -> PathBuf {
+        self.path().join(INPUT)
     }
 
     /// Where the script begins.
@@ -129,7 +136,7 @@ fn isolated(tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Resu
     arguments.separate(user.is_none());
     arguments.mount_system();
     arguments.mount_folders(temporary, &tools.launcher);
-    let mut packages = None;
+    let (mut packages, mut files) = (None, None);
     if let Program::Script(request) = program {
         let prefixes = request.prefixes.iter().filter(|prefix| !prefix.starts_with("/usr"));
         readable.extend(prefixes.clone().cloned());
@@ -137,6 +144,10 @@ fn isolated(tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Resu
         if let Some(folder) = &request.packages {
             arguments.add(&[&"--ro-bind", folder, &"/run/callslip/packages"]);
             packages = Some(PathBuf::from("/run/callslip/packages"));
+        }
+        if let Some(folder) = &request.files {
+            arguments.add(&[&"--ro-bind", folder, &"/run/callslip/files"]);
+            files = Some(PathBuf::from("/run/callslip/files"));
         }
     }
     arguments.add(&[&"--remount-ro", &"/", &"--", &"/run/callslip/launcher"]);
@@ -152,6 +163,7 @@ fn isolated(tools: &Tools, program: &Program<'_>, users_apart: bool) -> io::Resu
     let paths = Paths {
         script: "/run/callslip/script.py".into(),
         packages,
+        files,
         writable: vec!["/box".into(), temporary.to_owned(), "/dev/shm".into()],
         temporary: temporary.to_owned(),
         readable,
@@ -241,9 +253,15 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
         readable.extend(request.prefixes.iter().cloned());
         readable.extend(request.packages.clone());
         packages.clone_from(&request.packages);
+        if request.files.is_some() {
+            // Filled with a copy later: nothing that this script does to it reaches another one.
+            DirBuilder::new().mode(0o755).create(folder.files())?;
+            std::os::unix::fs::symlink(folder.files(), work.join(INPUT))?;
+            readable.push(folder.files());
+        }
     }
     let user = (profile == Profile::Restricted).then(script_user::stranger).flatten();
-    let paths = Paths { script, packages, writable: vec![work, temporary.clone()], temporary, readable };
+    let paths = Paths { script, packages, files: None, writable: vec![work, temporary.clone()], temporary, readable };
     let mut command = Command::new(&tools.launcher);
     command.arg(folder.path());
     Ok(LaunchSpec { command, launch: launch(profile, program, paths, user), folder: Some(folder), group: None })
@@ -253,6 +271,8 @@ fn on_host(profile: Profile, tools: &Tools, program: &Program<'_>) -> io::Result
 struct Paths {
     script: PathBuf,
     packages: Option<PathBuf>,
+    /// Files to be mounted.
+    files: Option<PathBuf>,
     temporary: PathBuf,
     /// The folder that it starts in, then others.
     writable: Vec<PathBuf>,
@@ -275,6 +295,7 @@ fn launch(profile: Profile, program: &Program<'_>, paths: Paths, user: Option<u3
         script: None,
         writable: paths.writable,
         readable: paths.readable,
+        files: paths.files,
         // Memory that is mapped from this one, writable, would be nobody's.
         devices: NODES.iter().filter(|path| **path != ZERO).map(PathBuf::from).collect(),
         user,

@@ -28,6 +28,8 @@ pub struct Request {
     pub packages: Option<PathBuf>,
     /// The folder that carries files from one script to the next.
     pub session: Option<PathBuf>,
+    /// The folder with the files that it finds in `in`, and can't change.
+    pub files: Option<PathBuf>,
     /// Where what it leaves in `out` is copied to.
     pub artifacts: Option<PathBuf>,
 }

@@ -2,6 +2,7 @@
 
 use super::folder::{enter, entries, read};
 use rustix::fs::{FileType, Mode, OFlags, fchmod, mkdirat, openat, readlinkat, symlinkat};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,13 +20,27 @@ pub(super) struct FolderCopy {
     files: u64,
     /// To whom the copies belong.
     owner: Option<u32>,
+    /// What is not copied at the top: the folder that each script is given anew.
+    skipped: Option<&'static CStr>,
+    /// Whether the copies can't be written to.
+    read_only: bool,
     /// Pipes, sockets, and what is too deep.
     pub(super) left_out: u64,
 }
 
 impl FolderCopy {
     pub(super) fn new(bytes: u64, files: u64, owner: Option<u32>) -> Self {
-        Self { bytes, files, owner, left_out: 0 }
+        Self { bytes, files, owner, skipped: None, read_only: false, left_out: 0 }
+    }
+
+    /// Copies files that nobody may write to.
+    pub(super) fn read_only() -> Self {
+        Self { read_only: true, ..Self::new(u64::MAX, u64::MAX, None) }
+    }
+
+    /// Leaves out one entry of the folder itself.
+    pub(super) fn without(self, skipped: Option<&'static CStr>) -> Self {
+        Self { skipped, ..self }
     }
 
     /// Copies all files of a folder into an empty one. A file with several names becomes several files.
@@ -38,6 +53,9 @@ impl FolderCopy {
 
     fn level(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>, depth: usize) -> io::Result<()> {
         for (name, status) in entries(from) {
+            if depth == 0 && self.skipped == Some(name.as_c_str()) {
+                continue;
+            }
             self.files = self.files.checked_sub(1).ok_or_else(too_much)?;
             match FileType::from_raw_mode(status.st_mode) {
                 FileType::Directory if depth < DEEPEST => {
@@ -63,7 +81,9 @@ impl FolderCopy {
                     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                     let target = openat(to, &name, flags, Mode::from_raw_mode(0o644))?;
                     self.own(&target)?;
-                    if status.st_mode & 0o100 != 0 {
+                    if self.read_only {
+                        fchmod(&target, Mode::from_raw_mode(0o444))?;
+                    } else if status.st_mode & 0o100 != 0 {
                         fchmod(&target, Mode::from_raw_mode(0o755))?;
                     }
                     io::copy(&mut File::from(source).take(size), &mut File::from(target))?;

@@ -13,6 +13,7 @@ use super::probe::{self, Unavailable, explain_silence};
 use super::prompts::{Prompt, Prompts};
 use super::request::Request;
 use super::session_files::FolderCopy;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
+/// The folder of the files that a script is given.
+const INPUT: &CStr = c"in";
 /// How long the launcher may take to end everything.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long it may take until the box stands.
@@ -219,6 +222,8 @@ impl<'a> ScriptRun<'a> {
             Report::Ready { layers } => {
                 let brought = self.bring_session().await;
                 brought.map_err(|error| Unavailable::new("the session's files", 0, &error.to_string()))?;
+                let brought = self.bring_files().await;
+                brought.map_err(|error| Unavailable::new("the files for the script", 0, &error.to_string()))?;
                 self.layers.clone_from(&layers);
                 events.send(&Event::Started { profile: self.profile.as_str(), layers });
                 self.launcher.instruct(Instruction::Go).await;
@@ -303,8 +308,24 @@ impl<'a> ScriptRun<'a> {
     async fn bring_session(&self) -> io::Result<()> {
         let (Some(session), Some(work)) = (self.request.session.clone(), self.work.clone()) else { return Ok(()) };
         let limits = &self.request.limits;
-        let mut copy = FolderCopy::new(limits.disk_bytes, limits.disk_files, self.spec.launch.user);
+        let copy = FolderCopy::new(limits.disk_bytes, limits.disk_files, self.spec.launch.user);
+        let mut copy = copy.without(self.given());
         let copied = tokio::task::spawn_blocking(move || copy.all(&folder::open(&session)?, &work));
+        copied.await.map_err(io::Error::other)?
+    }
+
+    /// The folder of the files that the script is given, if there are any. It is no part of the session's files.
+    fn given(&self) -> Option<&'static CStr> {
+        self.request.files.as_ref().map(|_| INPUT)
+    }
+
+    /// Copies the files that the script is given, where they can't be mounted.
+    async fn bring_files(&self) -> io::Result<()> {
+        let (Some(files), Some(folder)) = (self.request.files.clone(), &self.spec.folder) else { return Ok(()) };
+        let target = folder.files();
+        let copied = tokio::task::spawn_blocking(move || {
+            FolderCopy::read_only().all(&folder::open(&files)?, &folder::open(&target)?)
+        });
         copied.await.map_err(io::Error::other)?
     }
 
@@ -314,6 +335,7 @@ impl<'a> ScriptRun<'a> {
         let Some(work) = self.work.take().filter(|_| self.time.began.is_some()) else { return Default::default() };
         let limits = self.request.limits.clone();
         let (target, session) = (self.request.artifacts.clone(), self.request.session.clone());
+        let given = self.given();
         let taken = tokio::task::spawn_blocking(move || {
             let mut hints = Vec::new();
             let mut artifacts = Vec::new();
@@ -333,7 +355,7 @@ impl<'a> ScriptRun<'a> {
                 artifacts = taking.taken;
             }
             if let Some(session) = session {
-                let mut copy = FolderCopy::new(limits.disk_bytes, limits.disk_files, None);
+                let mut copy = FolderCopy::new(limits.disk_bytes, limits.disk_files, None).without(given);
                 match keep_session(&mut copy, &work, &session) {
                     Ok(()) if copy.left_out > 0 => hints.push(format!(
                         "{} things in the working directory are not there in later calls: pipes, sockets, or what is \

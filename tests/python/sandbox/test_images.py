@@ -10,7 +10,7 @@ from callslip.look._parts import Parts
 from callslip.look._text import Texts
 from callslip.parts import received
 from callslip.sandbox._display import artifact_html
-from callslip.sandbox._images import attached_images
+from callslip.sandbox._attached import attached_files
 from callslip.sandbox._result import MODEL_BYTES, Artifact, Isolation, ScriptResult
 from pictures import png
 from scripted import act, finish
@@ -37,22 +37,24 @@ def test_a_model_sees_the_plot_that_its_script_saved(make, tmp_path):
         assert told["stdout"] == "plotted\n"
         rows = {row["path"]: row for row in told["artifacts"]}
         image = rows["plots/plot.png"]["image"]
-        assert (image.data, image.label, image.name) == (png(64, 48), "T1", "plots/plot.png")
+        assert (image.data, image.label, image.name) == (png(64, 48), "T1.2", "plots/plot.png")
+        table = rows["data.csv"]["file"]
+        assert (table.data, table.label, table.media_type) == (b"a,b", "T1.1", "text/csv")
         assert "image" not in rows["data.csv"]
         assert "image" not in rows["notes.png"]
         last = model.requests[1].messages[-1]
         assert last["parts"] == [image]
         size = len(png(64, 48))
-        assert f'"image":"[image 64x48, {size} bytes, T1, plots/plot.png]"' in last["content"]
+        assert f'"image":"[image 64x48, {size} bytes, T1.2, plots/plot.png]"' in last["content"]
     with TicketStore(tmp_path / "runs.db") as store:
-        assert store.run(run.id).parts["T1"].data == png(64, 48)
+        assert store.run(run.id).parts["T1.2"].data == png(64, 48)
 
 
 def test_a_call_outside_of_a_run_has_them_as_well(make):
     tool = make().as_tool()
     outcome = tool.call({"code": PLOT}, None)
     assert isinstance(outcome, Outcome.Ok)
-    assert [part.width for part in outcome.parts] == [64]
+    assert [part.width for part in outcome.parts] == [None, 64]
     outcome = tool.call({"code": "print(1)"}, None)
     assert outcome.parts == []
 
@@ -79,7 +81,7 @@ def padded(size):
 def test_large_images_are_named_and_left_out(tmp_path):
     sizes = [MIB, MIB + 1, MIB, MIB, MIB - 100, 200, 100]
     made = [artifact(tmp_path, f"{at}.png", padded(size)) for at, size in enumerate(sizes)]
-    told = attached_images(made)
+    told = attached_files(made)
     left_out = {name: why for name, why in told.items() if isinstance(why, str)}
     assert left_out == {
         "1.png": "not attached: larger than 1 MiB",
@@ -96,7 +98,7 @@ def gigapixels():
 
 def test_an_image_of_billions_of_pixels_goes_nowhere(tmp_path):
     made = artifact(tmp_path, "huge.png", gigapixels())
-    assert attached_images([made]) == {"huge.png": "not attached: more than 64,000,000 pixels"}
+    assert attached_files([made]) == {"huge.png": "not attached: more than 64,000,000 pixels"}
     assert "<img" not in artifact_html(made)
     assert "more than 64,000,000 pixels" in artifact_html(made)
     # What a program sends is not handed on either; a user's own image is, but no page shows it.
@@ -119,7 +121,7 @@ def test_only_what_a_script_left_is_attached(tmp_path):
     secret.write_bytes(png(2, 2))
     link.symlink_to(secret)
     os.mkfifo(pipe)
-    assert attached_images(made) == {
+    assert attached_files(made) == {
         "changed.png": "not attached: the file was changed meanwhile",
         "longer.png": "not attached: the file was changed meanwhile",
         "gone.png": "not attached: the file is gone",
@@ -128,7 +130,7 @@ def test_only_what_a_script_left_is_attached(tmp_path):
     }
 
 
-def test_what_is_no_image_is_not_attached(tmp_path):
+def test_what_is_only_called_an_image_is_not_attached(tmp_path):
     made = [
         artifact(tmp_path, "a.svg", b"<svg/>", "image/svg+xml"),
         artifact(tmp_path, "b.png", b"<html>"),
@@ -136,7 +138,11 @@ def test_what_is_no_image_is_not_attached(tmp_path):
         artifact(tmp_path, "d.png", b""),
         artifact(tmp_path, "e.png", b"%PDF-1.7"),
     ]
-    assert attached_images(made) == {}
+    attached = attached_files(made)
+    assert {path: (file.kind, file.name) for path, file in attached.items()} == {
+        "a.svg": ("file", "a.svg"),
+        "c.pdf": ("pdf", "c.pdf"),
+    }
 
 
 def test_a_result_with_many_images_stays_short(tmp_path):
@@ -149,7 +155,7 @@ def test_a_result_with_many_images_stays_short(tmp_path):
         artifacts=tuple(made),
         isolation=Isolation("isolated"),
     )
-    told = result._for_model_within(MODEL_BYTES, attached_images(made))
+    told = result._for_model_within(MODEL_BYTES, attached_files(made))
     *rows, last = told["artifacts"]
     assert all(isinstance(row["image"], Image) for row in rows)
     assert last == f"and {200 - len(rows)} more"
