@@ -80,16 +80,18 @@ def _harmless(name: str) -> str:
     text = "".join(
         one if (one.isprintable() and one not in _FORBIDDEN) else "_" for one in text
     ).strip()
-    if not text.strip("._ "):
+    text = text.rstrip(". ")
+    if not text.strip("._- "):
         return ""
     if text[0] in "-.":
         text = f"_{text[1:]}"
+    if text.partition(".")[0].strip().casefold() in _RESERVED:
+        text = f"_{text}"
     stem, ending = _split(text)
     room = _LONGEST - len(ending.encode())
     if len(stem.encode()) > room:
         text = stem.encode()[:room].decode("utf-8", "ignore") + ending
-    text = text.rstrip(". ")
-    return f"_{text}" if text.partition(".")[0].strip().casefold() in _RESERVED else text
+    return text.rstrip(". ")
 
 
 def _split(name: str) -> tuple[str, str]:

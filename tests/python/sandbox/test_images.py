@@ -9,8 +9,8 @@ from callslip._core import Outcome
 from callslip.look._parts import Parts
 from callslip.look._text import Texts
 from callslip.parts import received
-from callslip.sandbox._display import artifact_html
 from callslip.sandbox._attached import attached_files
+from callslip.sandbox._display import artifact_html
 from callslip.sandbox._result import MODEL_BYTES, Artifact, Isolation, ScriptResult
 from pictures import png
 from scripted import act, finish
