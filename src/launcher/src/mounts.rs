@@ -80,15 +80,19 @@ fn mount_folders(request: &LaunchRequest) -> Result<(), SetupError> {
         }
         let inner = Path::new(DISK).join(index.to_string());
         fs::create_dir(&inner).at(STAGE)?;
+        let files = request.files.as_ref().filter(|_| index == 0);
+        if files.is_some() {
+            // Before the folder is the script's, in which nobody else may make one.
+            fs::create_dir(inner.join("in")).at(STAGE)?;
+        }
         give(&inner, owner, group)?;
         mount_bind(&inner, folder).at(STAGE)?;
+        if let Some(files) = files {
+            // It is read-only there, and so is this mount of it.
+            mount_bind(files, folder.join("in")).at(STAGE)?;
+        }
     }
-    unmount(DISK, UnmountFlags::DETACH).at(STAGE)?;
-    let (Some(files), Some(folder)) = (&request.files, request.writable.first()) else { return Ok(()) };
-    let target = folder.join("in");
-    fs::create_dir(&target).at(STAGE)?;
-    // It is read-only there, and so is this mount of it.
-    mount_bind(files, &target).at(STAGE)
+    unmount(DISK, UnmountFlags::DETACH).at(STAGE)
 }
 
 fn give(folder: &Path, user: u32, group: u32) -> Result<(), SetupError> {
