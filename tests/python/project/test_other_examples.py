@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from callslip import TicketStore
+from callslip.sandbox._native import has_sandbox
 from example_server import EXAMPLES, Server
 
 
@@ -55,6 +56,27 @@ def test_a_conversation_at_the_terminal_goes_on_later(tmp_path):
     with TicketStore(path) as store:
         assert [ticket.outcome for ticket in store.run(run_id).tickets] == ["denied", "ok"]
         assert store.run(run_id).tickets[0].error.endswith("not today")
+
+
+# Files for scripts.
+
+
+def test_a_csv_file_is_cleaned_by_a_script(tmp_path):
+    if not has_sandbox() and not os.environ.get("CI"):
+        pytest.skip("this machine can't keep scripts apart")
+    program = EXAMPLES / "files" / "clean_csv.py"
+    said = subprocess.run(
+        [sys.executable, program, "--into", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert said.startswith("7 rows became 5. Not read: line 6: E-Mail 'alan(at)example.org'; ")
+    assert (tmp_path / "clean.csv").read_text().splitlines()[:2] == [
+        "name,e_mail,joined,fee",
+        "Ada Lovelace,ada@example.org,2021-03-12,24.50",
+    ]
 
 
 # The worker.
