@@ -23,6 +23,7 @@ from callslip._base.log import GuardedLogger
 from callslip.console._access import Access, Denied, Role, base_of
 from callslip.console._addresses import key_of, run_id_of
 from callslip.console._decisions import LONGEST, Decision
+from callslip.console._files import download, part_of
 from callslip.console._live import Live, Shown
 from callslip.console._options import Name
 from callslip.console._page import headers, live_page, message_page, sign_in_page
@@ -72,6 +73,7 @@ class Console:
             ("GET", "/runs/{key}.jsonl", self._log),
             ("GET", "/runs/{key}", self._run),
             ("GET", "/runs/{key}/events", self._run_events),
+            ("GET", "/runs/{key}/files/{label}", self._part),
             ("POST", "/runs/{key}/decide", self._decide),
             ("POST", "/logout", self._sign_out),
         ]
@@ -197,6 +199,11 @@ class Console:
         run_id = _run_id(request)
         log = await run_in_threadpool(lambda: self._source.read(run_id).export())
         return _download(log, "application/jsonl", f"run-{key_of(run_id)}.jsonl")
+
+    async def _part(self, request: Request) -> Response:
+        run_id, label = _run_id(request), request.path_params["label"]
+        data, name = await run_in_threadpool(lambda: part_of(self._source.read(run_id), label))
+        return download(data, name)
 
     async def _decide(self, request: Request) -> Response:
         self._access.check_own_page(request)

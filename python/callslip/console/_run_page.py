@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from callslip.console._addresses import key_of
 from callslip.console._boxes import box_of
+from callslip.console._files import links_to_files
 from callslip.look._head import head_of, left_out, legend
 from callslip.look._markup import Markup, el, joined
 from callslip.look._rows import Rows
@@ -44,7 +45,8 @@ def run_sections(
     )
     key = key_of(trace.run_id)
     page = el("a", "Page of this run", href=f"{base}/runs/{key}.html")
-    files = el("p", page, " · ", el("a", "Log", href=f"{base}/runs/{key}.jsonl"))
+    pages = el("p", page, " · ", el("a", "Log", href=f"{base}/runs/{key}.jsonl"))
+    files = links_to_files(trace, base, _TEXTS)
     agents = {run.run_id: run.agent for run in trace.walk()}
     asks = [
         box_of(
@@ -56,7 +58,7 @@ def run_sections(
         for ticket in waiting
     ]
     return {
-        "head": [head_of(trace, _TEXTS), files],
+        "head": [head_of(trace, _TEXTS), pages, *([] if files is None else [files])],
         "asks": asks,
         "task": [rows.task(trace)],
         "legend": [joined(el("h2", "Turns"), left_out(selection), legend())],

@@ -26,7 +26,10 @@ from consoles import (
     visitor,
 )
 
-ADDRESSES = ["/", "/events", "/runs/x", "/runs/x/events", "/runs/x.html", "/runs/x.jsonl", "/other"]
+ADDRESSES = [
+    *("/", "/events", "/runs/x", "/runs/x/events", "/runs/x.html", "/runs/x.jsonl"),
+    *("/runs/x/files/U1", "/other"),
+]
 
 
 @pytest.fixture(scope="module")
