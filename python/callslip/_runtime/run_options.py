@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callslip import _core
 from callslip.errors import UsageError
 from callslip.parts import read_content
 
-__all__ = ["check_messages"]
+if TYPE_CHECKING:
+    from callslip._runtime.driven_agent import DrivenAgent
+
+__all__ = ["check_deps", "check_messages", "refuse_deps"]
+
+
+def check_deps(agent: DrivenAgent, deps: object) -> None:
+    """Check that a run has deps if a function of its agent, or of one that it starts, needs them.
+
+    Raises:
+        UsageError: It has none.
+    """
+    if deps is None and (needing := agent._needs_deps) is not None:
+        refuse_deps(needing, "the run")
+
+
+def refuse_deps(needing: str, given_to: str) -> None:
+    """Raise `UsageError`: a function needs deps, and there are none."""
+    raise UsageError(f"expected deps for {needing}: got none; pass deps=… to {given_to}")
 
 
 def check_messages(

@@ -14,7 +14,7 @@ from callslip._runtime.calls import enclosing_session
 from callslip._runtime.children import check_tree, end_outlived, levels_left, said_below
 from callslip._runtime.known import Known, check_root
 from callslip._runtime.questions import NOBODY, Askers
-from callslip._runtime.run_options import check_messages
+from callslip._runtime.run_options import check_deps, check_messages
 from callslip._runtime.session import RunSession
 from callslip._runtime.shared.inbox import Inbox, InboxMessage
 from callslip._runtime.shared.tree_position import Place, new_seal_key
@@ -87,15 +87,16 @@ def new_session(
         StoreError: The run cannot be written down.
     """
     said, worker = read_content("the task", task), agent._in_effect()
-    depth = worker.limits.depth if limits is None else check_limits(limits).depth
-    run_id = root = known.run_id or new_run_id()
-    parent, above, levels = None, None, depth
+    parent, above, run_id = None, None, known.run_id or new_run_id()
+    levels = depth = worker.limits.depth if limits is None else check_limits(limits).depth
+    root = run_id
     if (enclosing := enclosing_session()) is not None:
         above, parent = enclosing[0], (enclosing[0].run.id, enclosing[1])
         check_root(known)
         levels, root = levels_left(above.levels, depth), above.root
         deps = above.run._deps if deps is None else deps
         said, askers = said_below(above, said), askers.or_else(above.askers)
+    check_deps(worker, deps)
     setup, store = worker._setup_at(levels), worker.store
     core = _core.Run(
         setup.native,
@@ -187,6 +188,8 @@ def resumed_session(
     setup = worker._setup_at(levels)
     run = Run(core, run_id, core.task, agent=agent, store=store, deps=deps)
     try:
+        if goes_on or not core.finished:
+            check_deps(worker, deps)
         check_tree(store, core, worker, setup, levels)
         end_outlived(run)
     except BaseException:

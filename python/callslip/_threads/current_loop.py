@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from functools import partial
 from callslip._base import _lazy
 from callslip.errors import UsageError
 
-__all__ = ["check_loop", "interruptible", "is_in_loop", "is_in_trio"]
+__all__ = ["check_loop", "interruptible", "is_in_loop", "is_in_trio", "warn_of_blocking"]
 
 
 def is_in_loop() -> bool:
@@ -22,6 +23,34 @@ def is_in_loop() -> bool:
         return False
     # The public function raises without a loop, which is the case in nearly every run.
     return asyncio._get_running_loop() is not None
+
+
+def warn_of_blocking(called: str, instead: str) -> None:
+    """Warn if an event loop runs in this thread, which nothing else can use until a call returns.
+
+    A notebook has such a loop too. Its cells run one after the other, so nothing is said there.
+
+    Args:
+        called: What was called.
+        instead: What to await instead.
+    """
+    if not is_in_loop() or _is_in_notebook():
+        return
+    # The line of the program, whatever of this package stands in between.
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("callslip."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{called} stops the running event loop until it returns: use await {instead}(…), or call "
+        f"await asyncio.to_thread({called}, …)",
+        RuntimeWarning,
+        stacklevel=level,
+    )
+
+
+def _is_in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def check_loop(in_thread: str = "agent.run_sync, task") -> None:

@@ -21,6 +21,7 @@ from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
 from callslip.agent._answers import AnswerCheck, Answers
+from callslip.agent._deps import needed_deps
 from callslip.agent._instructions import Instructions
 from callslip.agent._options import (
     accepted_options,
@@ -53,7 +54,7 @@ from callslip.roles import Role
 from callslip.runs import Run, RunResult
 from callslip.runs._result import AnswerT
 from callslip.tools import Tools
-from callslip.tools._context import not_in_a_tool
+from callslip.tools._context import check_may_block
 from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -330,7 +331,10 @@ class Agent(AgentRuns[AnswerT]):
         owner: str | None = None,
         key: str | None = None,
     ) -> RunResult[AnswerT]:
-        """Run a task to its end, in this thread. A running event loop in it is blocked meanwhile.
+        """Run a task to its end, in this thread. Use `await agent.run(…)` in async functions.
+
+        A running event loop in this thread stops meanwhile. Except in a notebook, a
+        `RuntimeWarning` says so.
 
         The arguments are the same as for `run`. A sync `approve` or `answer` is called in this
         thread, unless the run or the tool has a time limit.
@@ -341,7 +345,7 @@ class Agent(AgentRuns[AnswerT]):
             KeyboardInterrupt: Ctrl-C was pressed. The exception carries the run as `.run`. A run
                 with a key can continue, any other is cancelled.
         """
-        not_in_a_tool("run_sync", "run")
+        check_may_block("run_sync", "run")
         check_waiting(self, approve, answer)
         askers = Askers.of(approve, answer)
         known = Known(check_known("owner", owner), check_known("key", key))
@@ -408,7 +412,7 @@ class Agent(AgentRuns[AnswerT]):
         if self._answers.schema is None and not self._answers.are_checked:
             return self
         twin: Agent[Any] = copy(self)
-        for name in ("_last_setup", "_first_setup", "_for_tasks", "_own_waiting"):
+        for name in ("_last_setup", "_first_setup", "_for_tasks", "_own_waiting", "_own_deps"):
             twin.__dict__.pop(name, None)
         twin._answers = Answers()
         twin._setup = RunSetup(
@@ -455,6 +459,15 @@ class Agent(AgentRuns[AnswerT]):
     @cached_property
     def _own_waiting(self) -> Waiting:
         return waiting_tools(self)
+
+    @property
+    def _needs_deps(self) -> str | None:
+        """Which function needs the deps of a run: of this agent, or agents it can start."""
+        return needed_deps(self) if is_any_in_effect() else self._own_deps
+
+    @cached_property
+    def _own_deps(self) -> str | None:
+        return needed_deps(self)
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"

@@ -41,13 +41,14 @@ class Answers:
         schema: The JSON Schema of the type as JSON text; `None` without one.
         is_async: Whether the check needs an event loop.
         are_checked: Whether each answer is checked here, after its schema.
+        own_check: The program's own check; `None` without one.
 
     Raises:
         UsageError: The type cannot be described, or the check is no function of an answer and a
             context.
     """
 
-    __slots__ = ("_check", "_convert", "_faults", "are_checked", "is_async", "schema")
+    __slots__ = ("_convert", "_faults", "are_checked", "is_async", "own_check", "schema")
 
     def __init__(self, returns: Any = None, check: AnswerCheck | None = None) -> None:
         if check is not None:
@@ -56,7 +57,7 @@ class Answers:
         self.schema: str | None = None if shape.schema is None else to_json(shape.schema)
         self._convert: Callable[[Any], Any] | None = shape.convert
         self._faults: Faults | None = shape.faults
-        self._check: AnswerCheck | None = check
+        self.own_check: AnswerCheck | None = check
         self.is_async: bool = check is not None and is_async(check)
         self.are_checked: bool = check is not None or self._faults is not None
 
@@ -107,13 +108,13 @@ class Answers:
             The reason why it is refused; `None` if it is accepted.
         """
         value, refused = self._converted(name, answer)
-        if refused is not None or self._check is None:
+        if refused is not None or self.own_check is None:
             return refused
         try:
             if self.is_async:
-                result: Any = self._check(value, context)
+                result: Any = self.own_check(value, context)
             else:
-                result = await pool.in_thread(self._check, value, context)
+                result = await pool.in_thread(self.own_check, value, context)
             if inspect.isawaitable(result):
                 result = await result
         except Retry as retry:
@@ -123,10 +124,10 @@ class Answers:
     def check_sync(self, name: str, answer: Any, context: Context) -> str | None:
         """Check an answer in this thread, if the check is sync. As `check`."""
         value, refused = self._converted(name, answer)
-        if refused is not None or self._check is None:
+        if refused is not None or self.own_check is None:
             return refused
         try:
-            result: Any = self._check(value, context)
+            result: Any = self.own_check(value, context)
         except Retry as retry:
             result = retry
         return _refusal(result)

@@ -28,29 +28,30 @@ class Instructions:
     Attributes:
         text: The text, which is the same in all runs; empty if there is none, or if there is a
             function.
-        is_called: Whether a function returns the text; it is called once for each run.
+        function: The function, which is called once for each run; `None` if there is none.
+        is_called: Whether there is a function.
 
     Raises:
         UsageError: They are neither text nor a function of a context.
     """
 
-    __slots__ = ("_function", "is_called", "text")
+    __slots__ = ("function", "is_called", "text")
 
     def __init__(self, given: InstructionsOption | None = None) -> None:
         self.text = ""
-        self._function: Callable[[Context[Any]], str | Awaitable[str]] | None = None
+        self.function: Callable[[Context[Any]], str | Awaitable[str]] | None = None
         if isinstance(given, str):
             check_text("instructions", given)
             self.text = given.strip()
         elif callable(given) and not inspect.isclass(given):
             check_called_with("instructions", given, "the Context")
-            self._function = given
+            self.function = given
         elif given is not None:
             raise UsageError(
                 "expected instructions as text, or a function from a Context to text: got "
                 f"{given!r}"
             )
-        self.is_called = self._function is not None
+        self.is_called: bool = self.function is not None
 
     async def of_run(self, context: Context[Any]) -> str:
         """Call the function on an event loop. A sync function is called in a thread of the pool.
@@ -70,8 +71,8 @@ class Instructions:
 
     @property
     def _function_of_run(self) -> Callable[[Context[Any]], str | Awaitable[str]]:
-        assert self._function is not None
-        return self._function
+        assert self.function is not None
+        return self.function
 
 
 def _checked(text: Any) -> str:

@@ -28,7 +28,7 @@ from callslip.runs import Run, RunResult
 from callslip.runs._conversation import check_message
 from callslip.runs._result import AnswerT
 from callslip.store import TicketStore
-from callslip.tools._context import not_in_a_tool
+from callslip.tools._context import check_may_block, not_in_a_tool
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
@@ -271,7 +271,7 @@ class AgentRuns(Generic[AnswerT]):
             UsageError: It was called inside a tool; or as for `stream`.
             StoreError: As for `stream`.
         """
-        not_in_a_tool("stream_sync", "stream")
+        check_may_block("stream_sync", "stream")
         return SyncStream(self.stream(cast("Content", task), **options))
 
     async def resume(
@@ -319,7 +319,7 @@ class AgentRuns(Generic[AnswerT]):
         Raises:
             UsageError: It was called inside a tool; or as for `resume`.
         """
-        not_in_a_tool("resume_sync", "resume")
+        check_may_block("resume_sync", "resume")
         return drive_sync(self._resumed(run_id, deps, Askers.of(approve, answer)))
 
     async def hand_over(
@@ -420,7 +420,12 @@ class AgentRuns(Generic[AnswerT]):
         return await resume_all(self._agent, deps, at_once)
 
     def resume_all_sync(self, *, deps: object = None) -> dict[str, RunResult[AnswerT] | Exception]:
-        """Resume all unfinished runs in this thread, one after the other. As `resume_all`."""
+        """Resume all unfinished runs in this thread, one after the other. As `resume_all`.
+
+        Raises:
+            UsageError: It was called inside a tool; or as for `resume_all`.
+        """
+        check_may_block("resume_all_sync", "resume_all")
         return resume_all_sync(self._agent, deps)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip import _core
+from callslip._runtime.run_options import refuse_deps
 from callslip._runtime.shared.remote_calls import call_name
 from callslip._runtime.shared.remote_children import agent_at
 from callslip.agent import Agent
@@ -119,6 +120,23 @@ class KnownAgents:
     def known(self) -> list[str]:
         """What this process can take: runs by the names of their agents, and calls of tools."""
         return [*self._agents, *self._calls]
+
+    def check_deps(self, deps: object, queues: Iterable[str] = ()) -> None:
+        """Check that there are deps, if a function of an agent or a call of a queue needs them.
+
+        Raises:
+            UsageError: There are none.
+        """
+        if deps is not None:
+            return
+        taken = frozenset[str | None](queues)
+        for versions in self._agents.values():
+            for agent in versions:
+                if (needing := agent._in_effect()._needs_deps) is not None:
+                    refuse_deps(needing, "Fleet")
+        for tool in self._calls.values():
+            if tool._needs_deps is not None and tool.queue in taken:
+                refuse_deps(f"the tool '{tool.name}', which takes {tool._needs_deps}", "Fleet")
 
     def tool(self, agent: str, tool: str) -> Tool[..., Any] | None:
         """Return a tool whose calls are made here, of an agent or of one below it."""

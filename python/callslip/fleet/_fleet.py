@@ -320,6 +320,7 @@ class Fleet:
         check_whole("slots", slots, 1)
         check_seconds("grace", grace)
         check_flag("new", new)
+        self._agents.check_deps(self._deps, queues)
         worker = Worker(
             self._shared,
             self._agents,
@@ -353,6 +354,7 @@ class Fleet:
         """
         check_loop("asyncio.run, fleet.drive(run_id)")
         check_run_id(run_id)
+        self._agents.check_deps(self._deps)
         while True:
             state = await self._drive_once(run_id)
             if self._dispatcher is None:

@@ -21,7 +21,7 @@ from callslip.runs._elsewhere import ResultElsewhere, Told, check_begun, naming,
 from callslip.runs._feed import take_over_feed
 from callslip.runs._refused import naming_ticket
 from callslip.runs._ticket import Ticket
-from callslip.tools._context import not_in_a_tool
+from callslip.tools._context import check_may_block
 
 if TYPE_CHECKING:
     from callslip.runs._needs import AgentOfRun, StoreOfRun
@@ -117,7 +117,7 @@ def send_to_driver(run: Run, said: Said, deps: object) -> Awaitable[RunResult] |
 def send_sync(run: Run, message: Content, deps: object, key: str | None = None) -> RunResult:
     """Add a user message to a finished run, and continue it. As `Run.send_sync`."""
     said = check_message(message, key)
-    not_in_a_tool("send_sync", "send")
+    check_may_block("send_sync", "send")
     if run._driver is not None:
         raise UsageError("the run is still in progress: call run.send(…), which does not block")
     check_begun(run)

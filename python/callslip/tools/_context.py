@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
+from callslip._threads.current_loop import warn_of_blocking
 from callslip.errors import UsageError
 from callslip.parts import File
 
@@ -25,10 +27,12 @@ __all__ = [
     "CallState",
     "Context",
     "call_here",
+    "check_may_block",
     "enclosing_call",
     "not_in_a_tool",
     "parts_here",
     "state_of",
+    "warn_of_no_deps",
 ]
 
 
@@ -57,7 +61,9 @@ class CallState(Protocol):
 class Context(Generic[DepsT_co]):
     """The context of a call, for a tool with a parameter that is annotated with it.
 
-    `Context[Deps]` tells a type checker the type of `deps`; it is not checked when a program runs.
+    `Context[Deps]` tells a type checker the type of `deps`. If a function of an agent takes such a
+    context, a run without deps is refused, unless the type includes `None`. Deps that are passed
+    are not checked.
 
     Attributes:
         run_id: The id of the run that makes the call.
@@ -173,6 +179,26 @@ def parts_here() -> dict[str, File]:
     return state_of(None).parts
 
 
+def warn_of_no_deps(tool: str, error: Exception, context: Context | None) -> None:
+    """Warn if a tool seems to have failed because its run has no deps: at the line that failed."""
+    if context is None or context.deps is not None:
+        return
+    if not isinstance(error, (TypeError, AttributeError)) or "'NoneType'" not in str(error):
+        return
+    step, uses_deps = error.__traceback__, False
+    while step is not None:
+        last, step = step, step.tb_next
+        uses_deps = uses_deps or "deps" in last.tb_frame.f_code.co_names
+    if uses_deps:
+        warnings.warn_explicit(
+            f"the tool '{tool}' failed ({error}), and uses context.deps, which is None: pass "
+            "deps=… to the run",
+            UserWarning,
+            last.tb_frame.f_code.co_filename,
+            last.tb_lineno,
+        )
+
+
 def not_in_a_tool(called: str, instead: str) -> None:
     """Raise `UsageError` if this code runs inside a tool."""
     call = call_here()
@@ -181,3 +207,14 @@ def not_in_a_tool(called: str, instead: str) -> None:
             f"{called} was called inside a tool, where it would hold the run's own thread: make "
             f"the tool async and await agent.{instead}(…)"
         )
+
+
+def check_may_block(called: str, instead: str) -> None:
+    """Check that this code may wait for a run, and warn if an event loop can't work meanwhile.
+
+    Raises:
+        UsageError: It runs inside a tool.
+    """
+    not_in_a_tool(called, instead)
+    owner = "run" if called == "send_sync" else "agent"
+    warn_of_blocking(f"{owner}.{called}", f"{owner}.{instead}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import types
 import typing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from callslip._base.failure import ModelFacing, message_of, one_line
 from callslip._base.json import to_json
@@ -16,6 +15,7 @@ from callslip._base.labels import LabelError
 from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import ToolError
 from callslip.tools._annotation import is_required, labels_told, shape_of, tell_labels
+from callslip.tools._hints import Resolver, annotation_error, context_with_deps, is_context
 from callslip.tools._reads import without_reads
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Signature:
             need none.
         own_defaults: The defaults of the function that the schema tells, as JSON.
         reads: How Python reads what looks like another type, by JSON pointers into `parameters`.
+        needs_deps: The annotation of the `Context`, if its deps can't be `None`; else `None`.
     """
 
     parameters: dict[str, Any]
@@ -67,6 +68,7 @@ class Signature:
     further: Callable[[Any], Any] | None = None
     own_defaults: Mapping[str, str] = field(default_factory=dict)
     reads: Mapping[str, str] = field(default_factory=dict)
+    needs_deps: str | None = None
 
     @functools.cached_property
     def is_plain(self) -> bool:
@@ -156,7 +158,7 @@ def read_signature(
     first = next(iter(signature.parameters.values()), None)
     if first is not None and first.name == "self" and first.annotation is first.default is _EMPTY:
         raise ToolError(f"tool '{name}' is a method: take it from an instance")
-    resolve = _Resolver(function, name, names or {})
+    resolve = Resolver(function, name, names or {})
     bound = _bound_names(function)
     reader = _Reader(name, context_type, descriptions, resolve.names)
     for parameter in signature.parameters.values():
@@ -185,7 +187,7 @@ def read_return(
         annotation = inspect.signature(function).return_annotation
     except (TypeError, ValueError):  # a builtin without a signature
         annotation = _EMPTY
-    resolve = _Resolver(function, name, names)
+    resolve = Resolver(function, name, names)
     hint = resolve(inspect.Parameter("return_", _KEYWORD_ONLY, annotation=annotation))
     return Any if hint is _EMPTY else hint, resolve.names
 
@@ -198,12 +200,12 @@ def _signature_of_schema(
     names: Mapping[str, Any],
 ) -> Signature:
     positional: list[tuple[str, Any]] = []
-    context = None
+    context = needs_deps = None
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin without a signature
         parameters = []
-    resolve = _Resolver(function, name, names)
+    resolve = Resolver(function, name, names)
     for parameter in parameters:
         if parameter.kind is _POSITIONAL_ONLY:
             default = parameter.default
@@ -213,9 +215,10 @@ def _signature_of_schema(
         except ToolError:
             # The other hints are not read.
             continue
-        if context is None and _is_context(annotation, context_type):
+        if context is None and is_context(annotation, context_type):
             context = parameter.name
-    return Signature(schema, tuple(positional), context, {}, {})
+            needs_deps = context_with_deps(annotation, context_type)
+    return Signature(schema, tuple(positional), context, {}, {}, needs_deps=needs_deps)
 
 
 class _Reader:
@@ -235,7 +238,8 @@ class _Reader:
         self._properties: dict[str, dict[str, Any]] = {}
         self._required: list[str] = []
         self._positional: list[tuple[str, Any]] = []
-        self._context: str | None = None
+        # Its name, and its annotation if its deps can't be `None`.
+        self._context: tuple[str | None, str | None] = None, None
         self._converts: dict[str, Callable[[Any], Any]] = {}
         self._factories: dict[str, Callable[[], Any]] = {}
         self._adapters: dict[str, Any] = {}
@@ -253,13 +257,13 @@ class _Reader:
         if parameter.kind is _VAR_KEYWORD:
             self._read_further(name, annotation)
             return
-        if _is_context(annotation, self._context_type):
-            if self._context is not None:
+        if is_context(annotation, self._context_type):
+            if self._context[0] is not None:
                 raise ToolError(
                     f"tool '{self._tool}' has two parameters annotated "
-                    f"{self._context_type.__name__}: '{self._context}' and '{name}'"
+                    f"{self._context_type.__name__}: '{self._context[0]}' and '{name}'"
                 )
-            self._context = name
+            self._context = name, context_with_deps(annotation, self._context_type)
             if parameter.kind is _POSITIONAL_ONLY:
                 self._positional.append((name, None))
             return
@@ -314,7 +318,7 @@ class _Reader:
         try:
             adapter = adapter_for(annotation, self._names)
         except Exception as error:
-            raise _annotation_error(self._tool, name, annotation, error) from error
+            raise annotation_error(self._tool, name, annotation, error) from error
         self._adapters[name] = adapter
         self._converts[name] = converter(adapter)
         metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
@@ -334,7 +338,7 @@ class _Reader:
                     options, localns=dict(self._names), include_extras=True
                 )
             except Exception as error:
-                raise _annotation_error(self._tool, f"**{name}", annotation, error) from error
+                raise annotation_error(self._tool, f"**{name}", annotation, error) from error
             for key, hint in hints.items():
                 # An optional key has no default that the schema could show.
                 default = _EMPTY if is_required(options, key, hint) else object()
@@ -369,12 +373,13 @@ class _Reader:
         return Signature(
             parameters=parameters,
             positional=tuple(self._positional),
-            context=self._context,
+            context=self._context[0],
             converts=self._converts,
             factories=self._factories,
             further=self._converts.pop(_MORE, None),
             own_defaults=self._own_defaults,
             reads=reads,
+            needs_deps=self._context[1],
         )
 
     def _add_adapter_schemas(self) -> dict[str, Any]:
@@ -394,68 +399,6 @@ class _Reader:
         return definitions
 
 
-class _Resolver:
-    """Resolves annotations that are text."""
-
-    def __init__(self, function: Callable[..., Any], tool: str, names: Mapping[str, Any]) -> None:
-        plain = _plain_function(function)
-        self._tool = tool
-        self._globals = getattr(plain, "__globals__", {})
-        self.names = dict(names)
-        code, cells = getattr(plain, "__code__", None), getattr(plain, "__closure__", None)
-        if code is not None and cells:
-            for free, cell in zip(code.co_freevars, cells, strict=True):
-                try:
-                    self.names[free] = cell.cell_contents
-                except ValueError:
-                    continue
-        for parameter in getattr(plain, "__type_params__", ()):
-            self.names[parameter.__name__] = parameter
-
-    def __call__(self, parameter: inspect.Parameter) -> Any:
-        annotation = parameter.annotation
-        if annotation is _EMPTY:
-            return _EMPTY
-        holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
-        try:
-            hints = typing.get_type_hints(
-                holder, globalns=self._globals, localns=self.names, include_extras=True
-            )
-        except Exception as error:
-            raise _annotation_error(self._tool, parameter.name, annotation, error) from error
-        return hints[parameter.name]
-
-
-def _annotation_error(tool: str, name: str, annotation: Any, error: Exception) -> ToolError:
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    cause = str(error).strip().splitlines()
-    if type(error).__name__ == "SchemaError" and cause:
-        reason = cause[-1].removeprefix("error: ")
-    else:
-        # Only the first sentence: advice about pydantic's configuration follows.
-        reason = cause[0].split(". ")[0] if cause else type(error).__name__
-    return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
-
-
-def _plain_function(function: Any) -> Any:
-    """Return the function in whose scope the annotations were written."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif inspect.ismethod(function):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif inspect.isfunction(function) or inspect.isbuiltin(function):
-            return function
-        elif inspect.isclass(function):
-            return function.__init__
-        elif inspect.ismethod(call := getattr(function, "__call__", None)):  # noqa: B004
-            function = call
-        else:
-            return function
-
-
 def _bound_names(function: Any) -> set[str]:
     """Return names bound by a `functools.partial`: the model must not change or see them."""
     bound: set[str] = set()
@@ -463,17 +406,6 @@ def _bound_names(function: Any) -> set[str]:
         bound.update(function.keywords)
         function = function.func
     return bound
-
-
-def _is_context(annotation: Any, context_type: type) -> bool:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _is_context(get_args(annotation)[0], context_type)
-    if origin in {Union, types.UnionType}:
-        return any(_is_context(arg, context_type) for arg in get_args(annotation))
-    # `Context[Deps]` has the class as its origin.
-    plain = annotation if origin is None else origin
-    return isinstance(plain, type) and issubclass(plain, context_type)
 
 
 def _is_plain_type(annotation: Any) -> bool:

@@ -21,7 +21,7 @@ from callslip._base.options import check_flag, check_one_of
 from callslip._core import ToolSet
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
-from callslip.errors import UsageError
+from callslip.errors import ToolError, UsageError
 from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
     check_no_returns,
@@ -36,7 +36,7 @@ from callslip.tools._callable import (
     name_of,
     object_schema,
 )
-from callslip.tools._context import Context, state_of
+from callslip.tools._context import Context, state_of, warn_of_no_deps
 from callslip.tools._docstring import read_docstring
 from callslip.tools._outcome import Fail, Outcome, Retry
 from callslip.tools._pending import Pending, pending_call
@@ -341,6 +341,15 @@ class Tool(Generic[P, R]):
         return self._signature.context is not None
 
     @functools.cached_property
+    def _needs_deps(self) -> str | None:
+        """The annotation of the `Context`, if its deps can't be `None`; else `None`."""
+        try:
+            return None if self.external else self._signature.needs_deps
+        except ToolError:
+            # Of a handler, whose hints are read with its first call.
+            return None
+
+    @functools.cached_property
     def _direct(self) -> Callable[..., Awaitable[R]] | None:
         """The function, if a call only needs to await it with the arguments; else `None`."""
         plain = self.is_async and self.timeout is None and self._signature.is_plain
@@ -365,9 +374,9 @@ class Tool(Generic[P, R]):
 
                 result = within(self.timeout, function, args, kwargs, state=state, gate=self.gate)
         except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
-            return self._outcome_of_error(error)
+            return self._failed(error, context)
         if hasattr(result, "__await__"):
-            return self._await_outcome(result)
+            return self._await_outcome(result, context)
         return self._outcome_of_result(result)
 
     async def acall(self, arguments: Mapping[str, Any], context: Context | None) -> Outcome:
@@ -379,17 +388,17 @@ class Tool(Generic[P, R]):
             args, kwargs = self._bind(arguments, context)
             result: Any = await self._function(*args, **kwargs)  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
-            return self._outcome_of_error(error)
+            return self._failed(error, context)
         return self._outcome_of_result(result)
 
-    async def _await_outcome(self, awaitable: Any) -> Outcome:
+    async def _await_outcome(self, awaitable: Any, context: Context | None) -> Outcome:
         try:
             if self.timeout is None:
                 result = await awaitable
             else:
                 result = await awaited_within(self.timeout, awaitable)
         except Exception as error:  # noqa: BLE001  # the model reads every failure of a tool
-            return self._outcome_of_error(error)
+            return self._failed(error, context)
         return self._outcome_of_result(result)
 
     def _bind(
@@ -413,6 +422,11 @@ class Tool(Generic[P, R]):
             return Outcome.Ok(*result_json(result))
         except (ResultError, MemoryError) as error:
             return self._outcome_of_error(error)
+
+    def _failed(self, error: Exception, context: Context | None) -> Outcome:
+        """Return the outcome of a call whose function raised `error`."""
+        warn_of_no_deps(self.name, error, context)
+        return self._outcome_of_error(error)
 
     def _outcome_of_error(self, error: Exception) -> Outcome:
         """Return the outcome of a call that raised `error`."""

@@ -367,7 +367,8 @@ def test_other_limits_are_refused(start, given):
 def test_an_earlier_conversation_stands_before_the_task(start, protocol):
     answer = {"react": finish("Ann"), "chatty": "Ann", "ticket": give("Ann")}[protocol]
     model = ScriptedModel([answer])
-    run = start(Agent(model, protocol=protocol, tools=[who]), "Who am I?", messages=EARLIER).run
+    agent = Agent(model, protocol=protocol, tools=[who])
+    run = start(agent, "Who am I?", messages=EARLIER, deps=Deps()).run
     shown = model.requests[0].messages
     task = next(at for at, one in enumerate(shown) if one["content"].startswith("Who am I?"))
     assert shown[task - 2 : task] == EARLIER

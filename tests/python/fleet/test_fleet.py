@@ -450,6 +450,10 @@ async def test_deps_reach_the_tools(web, database):
         fleet = Fleet(web)
         result = await fleet.result(await fleet.submit("clerk", "?"), timeout=LONG)
         assert result.tickets[0].result == "the deps"
+        without = Fleet(web, [agent_of(tools=[who])])
+        for needs in (without.work(), without.drive(result.run.id)):
+            with pytest.raises(UsageError, match=r"the tool 'who'.*; pass deps=… to Fleet"):
+                await needs
 
 
 @pytest.mark.parametrize(
