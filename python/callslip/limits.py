@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from callslip._base.option_names import knows_names_of_fields
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_number, check_whole
 from callslip.errors import UsageError
 
@@ -40,7 +40,7 @@ _DEEPEST = 1024
 _MOST = 2**32 - 1
 
 
-@knows_names_of_fields(_ELSEWHERE)
+@knows_names_of_class(_ELSEWHERE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of a run. A count of 0 allows none, and `None`, if accepted, means no limit.
@@ -129,7 +129,8 @@ def check_limits(limits: object) -> Limits:
         UsageError: They are not `Limits`.
     """
     if not isinstance(limits, Limits):
-        raise UsageError(f"expected limits=Limits(…): got {limits!r}")
+        hint = "turns=…" if isinstance(limits, int) else "…"
+        raise UsageError(f"expected limits=Limits(…): got {limits!r}; pass Limits({hint})")
     return limits
 
 

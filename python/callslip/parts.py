@@ -270,10 +270,10 @@ def read_content(what: str, content: Content) -> Said:
         check_text(what, content)
         return _checked(what, Said(content, []))
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
-        hint = "; pass it in a list" if isinstance(content, File) else ""
+        hint = "it in a list" if isinstance(content, File) else "text, such as str(…)"
         raise UsageError(
             f"expected {what} as text, or as a list of texts, images and files: got "
-            f"{type(content).__name__}{hint}"
+            f"{type(content).__name__}; pass {hint}"
         )
     marked = Marks()
     lines = []

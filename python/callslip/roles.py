@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from callslip._base.option_names import knows_names_of_class
 from callslip.limits import check_limits
 from callslip.models._call import ModelCall
 from callslip.protocols import find_protocol
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["Role"]
 
 
+@knows_names_of_class(
+    {
+        "instructions": "an Agent(…, instructions=…) in place of the Role",
+        "name": "the name as the key in roles={…}",
+        "prompt": "an Agent(…, instructions=…) in place of the Role",
+        "system_prompt": "an Agent(…, instructions=…) in place of the Role",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """The settings of an agent that is spawned for a role (chatty).

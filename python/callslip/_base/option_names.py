@@ -9,7 +9,7 @@ from typing import Final, ParamSpec, TypeVar, cast
 
 from callslip._base import _lazy
 
-__all__ = ["knows_names", "knows_names_of_fields"]
+__all__ = ["knows_names", "knows_names_of_class"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,10 +56,14 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 """Options of agents by their names in other libraries: what is passed here."""
 
 
+_SHOWN = 6
+"""Names of options in an error about positions."""
+
+
 def knows_names(
     what: str, elsewhere: Mapping[str, str] = _ELSEWHERE
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Say for an unknown keyword of a function what to pass in its place.
+    """Say for arguments that a function does not take what to pass in their place.
 
     Args:
         what: What has the options, for the error: `"Agent"`.
@@ -67,25 +71,16 @@ def knows_names(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known = [
-            name
-            for name, one in inspect.signature(function).parameters.items()
-            if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD) and name != "self"
-        ]
-        names = frozenset(known)
-
-        def check(options: Mapping[str, object]) -> None:
-            if not names.issuperset(options):
-                _refuse(what, next(name for name in options if name not in names), known, elsewhere)
+        taken = _Taken(what, function, elsewhere)
 
         @functools.wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
-            check(options)
+            taken.check(len(args), options)
             return function(*args, **options)
 
         @functools.wraps(function)
         async def awaited(*args: P.args, **options: P.kwargs) -> object:
-            check(options)
+            taken.check(len(args), options)
             return await cast("Awaitable[object]", function(*args, **options))
 
         return cast("Callable[P, R]", awaited) if inspect.iscoroutinefunction(function) else checked
@@ -93,23 +88,79 @@ def knows_names(
     return decorate
 
 
-def knows_names_of_fields(elsewhere: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
-    """Say the same for the fields of a dataclass."""
+def knows_names_of_class(
+    elsewhere: Mapping[str, str] | None = None,
+) -> Callable[[type[T]], type[T]]:
+    """Say the same for the arguments with which a class is called. As `knows_names`."""
 
     def decorate(kind: type[T]) -> type[T]:
         made = cast("Callable[..., None]", kind.__init__)
-        setattr(kind, "__init__", knows_names(kind.__name__, elsewhere)(made))  # noqa: B010
+        setattr(kind, "__init__", knows_names(kind.__name__, elsewhere or {})(made))  # noqa: B010
         return kind
 
     return decorate
 
 
-def _refuse(what: str, name: str, known: list[str], elsewhere: Mapping[str, str]) -> None:
-    near = _lazy.difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    if name in elsewhere:
-        hint = elsewhere[name]
-    elif near:
-        hint = f"{near[0]}=…"
-    else:
-        hint = f"one of {', '.join(known)}"
-    raise TypeError(f"expected an option of {what}: got {name}; pass {hint}")
+class _Taken:
+    """The arguments that a function takes.
+
+    Args:
+        what: What has them, for errors.
+        function: The function.
+        elsewhere: What to pass, by the names of other libraries.
+    """
+
+    def __init__(
+        self, what: str, function: Callable[..., object], elsewhere: Mapping[str, str]
+    ) -> None:
+        self._what, self._elsewhere = what, elsewhere
+        parameters = list(inspect.signature(function).parameters.values())
+        self._own = int(bool(parameters) and parameters[0].name == "self")
+        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        placed = [one for one in parameters if one.kind in by_place]
+        self._places = [one.name for one in placed]
+        self._required = [one.name for one in placed if one.default is one.empty]
+        kinds = {one.kind for one in parameters}
+        self._most = None if inspect.Parameter.VAR_POSITIONAL in kinds else len(placed)
+        named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._known = [one.name for one in parameters[self._own :] if one.kind in named]
+        self._names = frozenset(self._known)
+        self._takes_all = inspect.Parameter.VAR_KEYWORD in kinds
+
+    def check(self, count: int, options: Mapping[str, object]) -> None:
+        """Check the number of positional arguments and the names of the others.
+
+        Raises:
+            TypeError: The function does not take them, or needs more.
+        """
+        if not (self._takes_all or self._names.issuperset(options)):
+            self._refuse_name(next(name for name in options if name not in self._names))
+        if self._most is not None and count > self._most:
+            self._refuse_count(count)
+        if count < len(self._required):
+            for name in self._required[count:]:
+                if name not in options:
+                    raise TypeError(
+                        f"expected {name} of {self._what}: got none; pass {self._what}({name}, …)"
+                    )
+
+    def _refuse_name(self, name: str) -> None:
+        near = _lazy.difflib.get_close_matches(name, self._known, n=1, cutoff=0.75)
+        if name in self._elsewhere:
+            hint = self._elsewhere[name]
+        elif near:
+            hint = f"{near[0]}=…"
+        else:
+            hint = f"one of {', '.join(self._known)}"
+        raise TypeError(f"expected an option of {self._what}: got {name}; pass {hint}")
+
+    def _refuse_count(self, count: int) -> None:
+        places = self._places[self._own :]
+        further = [f"{name}=…" for name in self._known if name not in places]
+        expected = f"only {' and '.join(places)}" if places else "nothing"
+        names = ", ".join(further[:_SHOWN] + ["…"] * (len(further) > _SHOWN))
+        hint = f"the others by their names: {names}" if further else "no others"
+        raise TypeError(
+            f"expected {expected} by position in {self._what}(…): got {count - self._own}; pass "
+            f"{hint}"
+        )

@@ -27,6 +27,7 @@ __all__ = [
     "check_type",
     "check_whole",
     "checked_texts",
+    "hint_of_class",
     "is_url",
     "shown",
 ]
@@ -42,6 +43,11 @@ def shown(value: object) -> str:
     """Return a value as an error shows it; long values are cut."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def hint_of_class(value: object) -> str:
+    """Return the end of an error for a class in place of its object; no text for other values."""
+    return f"; pass {value.__name__}(…), an object of it" if isinstance(value, type) else ""
 
 
 def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -150,7 +156,7 @@ def check_type(name: str, value: object, kinds: type | tuple[type, ...], expecte
         UsageError: It has another type.
     """
     if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is int):
-        raise UsageError(f"expected {name}={expected}: got {shown(value)}")
+        raise UsageError(f"expected {name}={expected}: got {shown(value)}{hint_of_class(value)}")
 
 
 def check_path(name: str, path: object) -> None:
@@ -316,9 +322,12 @@ def check_place(path: object) -> None:
         kinds = (str, os.PathLike)
         check_type("path", path, kinds, "the path of a file or the URL of a database")
     if isinstance(path, str) and "://" in path and not is_url(path):
+        scheme, _, rest = path.partition("://")
+        is_sqlite = scheme.startswith("sqlite")
+        hint = f"the path alone: {rest.lstrip('/')!r}" if is_sqlite else "one of them"
         raise UsageError(
             "expected the path of a file, or a URL that begins with postgresql://: got "
-            f"{path.partition('://')[0]}://…"
+            f"{scheme}://…; pass {hint}"
         )
     if path in {":memory:", ""}:
         raise UsageError(f"expected the path of a file: got {path!r}; use TicketStore() for memory")

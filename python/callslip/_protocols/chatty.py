@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_flag
 from callslip._protocols import ProtocolName
 from callslip._protocols.protocol import CallForm, Protocol, reply_json
@@ -13,6 +14,7 @@ from callslip._protocols.tags import tag_pair
 __all__ = ["ChattyProtocol"]
 
 
+@knows_names_of_class({"prompt": "template=…", "system_prompt": "template=…"})
 @dataclass(frozen=True, kw_only=True)
 class ChattyProtocol(Protocol):
     """A direct answer, or one tool block with calls that run concurrently.

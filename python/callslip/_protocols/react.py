@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._protocols import ProtocolName
 from callslip._protocols.protocol import CallForm, Protocol, reply_json
 
 __all__ = ["ReactProtocol"]
 
 
+@knows_names_of_class({"prompt": "template=…", "system_prompt": "template=…"})
 @dataclass(frozen=True, kw_only=True)
 class ReactProtocol(Protocol):
     """One JSON object `{thought, action, args}` a reply, until `FINISH`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_flag, check_seconds
 from callslip._protocols import ProtocolName
 from callslip._protocols.protocol import CallForm, Protocol, reply_json
@@ -12,6 +13,7 @@ from callslip._protocols.protocol import CallForm, Protocol, reply_json
 __all__ = ["TicketProtocol"]
 
 
+@knows_names_of_class({"prompt": "template=…", "system_prompt": "template=…"})
 @dataclass(frozen=True, kw_only=True)
 class TicketProtocol(Protocol):
     """`<thoughts>`, then `<output>` with one JSON object: RETURN, CALL, AWAIT or LOAD_TICKET.

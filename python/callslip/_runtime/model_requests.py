@@ -7,6 +7,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from callslip._base.connections import unreached
 from callslip._base.failure import message_of, one_line
 from callslip._base.redaction import redact_likely_secrets
 from callslip.errors import CallslipError, ModelError, UsageError
@@ -179,7 +180,10 @@ class ModelRequests:
     def failure_words(error: BaseException) -> str:
         """Return the type and the message of an exception, without likely secrets."""
         error = _original(error)
-        text = redact_likely_secrets(server_words(error))
+        words = server_words(error)
+        if (where := unreached(error)) is not None:
+            words = f"{words.rstrip('. ')} ({where})"
+        text = redact_likely_secrets(words)
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
     def _choose_messages(self, messages: Messages) -> Messages:

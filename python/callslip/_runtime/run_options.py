@@ -39,9 +39,11 @@ def check_messages(
         UsageError: They are not such messages.
     """
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
+        is_run = hasattr(messages, "messages")
+        hint = "; call run.send(…) to continue a run, or agent.hand_over(run)" if is_run else ""
         raise UsageError(
             "expected messages=[{'role': 'user', 'content': '…'}, …]: got "
-            f"{type(messages).__name__}"
+            f"{type(messages).__name__}{hint}"
         )
     return [_check_message(at, message) for at, message in enumerate(messages, 1)]
 

@@ -212,6 +212,12 @@ class RunStream(Generic[AnswerT]):
         def __iter__(self) -> NoReturn:
             _refuse("for … in agent.stream(…)")
 
+        def __enter__(self) -> NoReturn:
+            _refuse("with agent.stream(…)")
+
+        def __exit__(self, *_: object) -> None:
+            """Never called: it was not entered."""
+
     def __aiter__(self) -> Self:
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Generic, NoReturn, Self
 
 from callslip._threads import pool
 from callslip._threads.current_loop import interruptible, is_in_loop
@@ -52,6 +52,18 @@ class SyncStream(Generic[AnswerT]):
         """
         return self._stream.result
 
+    if not TYPE_CHECKING:
+        # Type checkers say it themselves.
+
+        async def __aenter__(self) -> NoReturn:
+            _refuse("async with agent.stream_sync(…)")
+
+        async def __aexit__(self, *_: object) -> None:
+            """Never called: it was not entered."""
+
+        def __aiter__(self) -> NoReturn:
+            _refuse("async for … in agent.stream_sync(…)")
+
     def __iter__(self) -> Self:
         return self
 
@@ -85,6 +97,13 @@ class SyncStream(Generic[AnswerT]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _refuse(got: str) -> NoReturn:
+    raise UsageError(
+        f"expected for … in agent.stream_sync(…): got {got}; use async with agent.stream(…) as run "
+        "in async functions"
+    )
 
 
 def _items(stream: RunStream[Any]) -> Generator[Event | Delta | Progress, None, None]:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag, check_known, check_one_of, check_text
 from callslip._protocols import DEFAULT_PROTOCOL
@@ -75,6 +76,19 @@ __all__ = ["Agent"]
 T = TypeVar("T")
 
 
+_ELSEWHERE = {
+    "add_tool register_tool tool tools": "Agent(…, tools=[…]), or agent.replace(tools=[…])",
+    "ask chat execute invoke kickoff": "agent.run_sync(task), or await agent.run(task)",
+    "acall ainvoke arun run_async": "await agent.run(task)",
+    "astream iter run_stream run_streamed": "async with agent.stream(task) as run",
+    "instructions prompt": "agent.system_prompt, or agent.replace(instructions=…)",
+    "memory output_type": "Agent(…, store=…, returns=…), or agent.replace(…)",
+    "conversation messages": "result.messages of what agent.run_sync(task) returns",
+}
+"""Attributes of other libraries: what is used here."""
+
+
+@knows_attributes(_ELSEWHERE)
 class Agent(AgentRuns[AnswerT]):
     """A model, a protocol and tools, ready for any number of runs.
 

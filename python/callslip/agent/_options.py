@@ -15,6 +15,7 @@ from callslip._base.options import (
     check_type,
     check_whole,
     checked_texts,
+    hint_of_class,
 )
 from callslip._protocols import PROTOCOL_NAMES
 from callslip.errors import TemplateError, ToolError, UsageError
@@ -250,5 +251,5 @@ def store_of(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore 
         return TicketStore(store)
     raise UsageError(
         "expected store as a TicketStore, the path of a file or the URL of a database: got "
-        f"{store!r}"
+        f"{store!r}{hint_of_class(store)}"
     )

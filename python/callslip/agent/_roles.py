@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from callslip._base.options import hint_of_class
 from callslip._runtime.calls import enclosing_session
 from callslip._runtime.questions import NOBODY
 from callslip.agent._overrides import in_effect
@@ -45,6 +46,7 @@ def roles_of(roles: object, agent_type: type[Agent[Any]]) -> dict[str, Agent[Any
         if not isinstance(name, str) or not isinstance(prepared, (Role, agent_type)):
             raise UsageError(
                 f"expected a Role or an Agent for each role: got {prepared!r} for {name!r}"
+                f"{hint_of_class(prepared)}"
             )
     return dict(roles)
 

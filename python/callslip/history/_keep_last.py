@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_whole
 from callslip.errors import UsageError
 from callslip.history._exchange import Exchange, bare
@@ -13,6 +14,14 @@ from callslip.history._exchange import Exchange, bare
 __all__ = ["KeepLast"]
 
 
+@knows_names_of_class(
+    {
+        "last": "exchanges=…",
+        "max_messages": "exchanges=…",
+        "messages": "exchanges=…",
+        "n": "exchanges=…",
+    }
+)
 @dataclass(frozen=True, slots=True)
 class KeepLast:
     """Keeps the last exchanges, and drops older ones a block at a time.

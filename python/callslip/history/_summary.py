@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_whole
 from callslip.history._exchange import Exchange
 from callslip.models._call import ModelCall
@@ -25,6 +26,7 @@ _REPLY = 1_024
 _END_OF_THOUGHTS = "</think>"
 
 
+@knows_names_of_class({"llm": "model=…", "keep_last": "keep=…"})
 @dataclass(frozen=True, slots=True)
 class Summarize:
     """Replaces the oldest exchanges with a summary written by a model of your choice.

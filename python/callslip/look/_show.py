@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import time
+import warnings
 from collections.abc import AsyncIterator, Generator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -79,16 +81,30 @@ class Shown(Generic[AnswerT]):
         is_stream = hasattr(source, "__anext__") and hasattr(source, "__aenter__")
         # A store can be watched, too.
         if not is_stream and not (hasattr(source, "watch") and hasattr(source, "trace")):
-            raise UsageError(
-                f"expected a stream or a run: got {shown(source)}; pass agent.stream(…) or a run"
-            )
+            raise UsageError(f"expected a stream or a run: got {shown(source)}; {_advice(source)}")
         self._source: Any = source
         self._is_stream = is_stream
+        self._was_used = False
 
     def __aiter__(self) -> AsyncIterator[Event | Delta | Progress | Waiting]:
+        self._was_used = True
         return self._items()
 
+    def __del__(self) -> None:
+        # Of a source that was refused, there is no such attribute.
+        if not getattr(self, "_was_used", True):
+            warnings.warn(
+                "show(…) was never awaited, so nothing was run or shown: use await show(…)",
+                RuntimeWarning,
+                source=self,
+                stacklevel=1,
+            )
+
+    def __repr__(self) -> str:
+        return "<show(…), not awaited: use await show(…)>"
+
     def __await__(self) -> Generator[Any, Any, RunResult[AnswerT]]:
+        self._was_used = True
         return self._result().__await__()
 
     async def _result(self) -> RunResult[AnswerT]:
@@ -111,6 +127,16 @@ class Shown(Generic[AnswerT]):
             finally:
                 ticking.cancel()
                 display.end(source.run if self._is_stream else source)
+
+
+def _advice(given: object) -> str:
+    """Return what to pass in place of what cannot be shown."""
+    if inspect.iscoroutine(given):
+        given.close()
+        return "pass agent.stream(…) in place of agent.run(…)"
+    if hasattr(given, "run") and hasattr(given, "trace"):
+        return "a result shows itself: use print(result.trace()), or pass result.run"
+    return "pass agent.stream(…) or a run"
 
 
 async def _tick(display: _Display) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_dict_of_texts, check_text
 from callslip._threads import pool
 from callslip._threads.current_loop import check_loop
@@ -50,6 +51,13 @@ __all__ = ["MCPServer"]
 T = TypeVar("T")
 
 
+@knows_names_of_class(
+    {
+        "args": "MCPServer.stdio(command)",
+        "command": "MCPServer.stdio(command)",
+        "url": "MCPServer.http(url)",
+    }
+)
 class MCPServer(ToolSource):
     """A server whose tools an agent may call. Create one by `MCPServer.stdio` or `MCPServer.http`.
 

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callslip._base import _lazy
+from callslip._base.connections import unreached
 from callslip._base.failure import TRANSIENT_STATUSES
 from callslip._core import __version__
 from callslip.errors import ToolError
@@ -353,9 +354,9 @@ class McpSession:
         elif isinstance(fault, _lazy.pydantic.ValidationError):
             reasons.append(f"it broke the protocol: {describe_fault(fault)}")
         elif isinstance(fault, Exception):
-            reasons.append(
-                f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
-            )
+            where = unreached(fault)
+            words = str(fault) if where is None else f"{fault} ({where})"
+            reasons.append(f"{type(fault).__name__}: {words}" if words else type(fault).__name__)
         if self._unreadable:
             reasons.append(f"{_NOT_A_MESSAGE}: standard output is for the protocol alone")
         if words := await self._transport.last_output():

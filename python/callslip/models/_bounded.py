@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._threads.gate import Gate
 from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts
@@ -14,6 +15,14 @@ from callslip.models._wrapper import Wrapper
 __all__ = ["BoundedModel"]
 
 
+@knows_names_of_class(
+    {
+        "limit": "concurrency=…",
+        "max_concurrency": "concurrency=…",
+        "rpm": "per_minute=…",
+        "tpm": "tokens_per_minute=…",
+    }
+)
 class BoundedModel(Wrapper):
     """Limits concurrent calls, calls per minute and tokens per minute of a model.
 

@@ -214,9 +214,19 @@ def _check_callable(model: object) -> None:
         )
     if not callable(model):
         raise UsageError(
-            f"expected a callable from messages to text as the model: got {_name(model)}: pass a "
-            'callable, or wrap a client with as_model(client, model="...")'
+            f"expected a callable from messages to text as the model: got {_name(model)}: "
+            f"{_advice(model)}"
         )
+
+
+def _advice(given: object) -> str:
+    """Return what to pass in place of what is no model."""
+    if isinstance(given, str):
+        name = given if ":" in given else f"openai:{given}"
+        return f"pass as_model({name!r}), for example"
+    if isinstance(given, list | tuple):
+        return "pass one model, and functions as tools=[…]"
+    return 'pass a callable, or wrap a client with as_model(client, model="...")'
 
 
 def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, ...]]:

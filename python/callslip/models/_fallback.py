@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_seconds, check_whole
 from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts
@@ -16,6 +17,7 @@ from callslip.models._wrapper import Wrapper
 __all__ = ["Fallback"]
 
 
+@knows_names_of_class({"models": "the models one by one: Fallback(first, second)"})
 class Fallback(Wrapper):
     """Switches to the next model when a model fails.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from callslip._base.option_names import knows_names_of_class
 from callslip.errors import UsageError
 from callslip.models._attempt import Attempt, Attempts
 from callslip.models._prices import FixedPrices, KnownPrices, Prices
@@ -12,6 +13,7 @@ from callslip.models._wrapper import Wrapper
 __all__ = ["Priced"]
 
 
+@knows_names_of_class({"input_price": "input=…", "output_price": "output=…"})
 class Priced(Wrapper):
     """Adds a cost to the replies of a model, computed from the tokens that its client reports.
 

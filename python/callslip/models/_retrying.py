@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callslip._base.backoff import backoff, requested_wait
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_seconds, check_whole
 from callslip.models._attempt import Attempt, Attempts
 from callslip.models._retry_rules import is_retriable
@@ -13,6 +14,14 @@ from callslip.models._wrapper import Wrapper
 __all__ = ["Retrying"]
 
 
+@knows_names_of_class(
+    {
+        "max_retries": "tries=…",
+        "retries": "tries=…",
+        "attempts": "tries=…",
+        "stop_after_attempt": "tries=…",
+    }
+)
 class Retrying(Wrapper):
     """Retries a model after transient failures.
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_called_with, check_flag, check_whole, shown
 from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
@@ -112,6 +113,7 @@ class _Recorder:
         return cast("Iterable[Piece]", reply)
 
 
+@knows_names_of_class({"responses": "replies=[…]", "script": "replies=[…]"})
 class ScriptedModel:
     """A model that returns the replies of a script, one for each call, in order.
 
@@ -222,6 +224,7 @@ class ScriptedModel:
         return f"ScriptedModel({self._size - len(self._left)} of {self._size} replies given)"
 
 
+@knows_names_of_class()
 class FunctionModel:
     """A model that is a function of the messages.
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypedDict, U
 
 from callslip._base.json import to_json
 from callslip._base.log import GuardedLogger
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_text, check_type, checked_texts
 from callslip._core import Document, ToolSet
 from callslip.errors import ToolError, UsageError
@@ -98,6 +99,15 @@ class PlannedRequest(NamedTuple):
     content: bytes
 
 
+@knows_names_of_class(
+    {
+        "path": "OpenAPI.from_file(path)",
+        "spec": "document=…",
+        "url": "OpenAPI.from_url(url)",
+        "base_url": "server=…",
+        "spec_url": "OpenAPI.from_url(url)",
+    }
+)
 class OpenAPI(
     ToolSource, AbstractAsyncContextManager["OpenAPI"], AbstractContextManager["OpenAPI"]
 ):

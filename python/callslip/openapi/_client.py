@@ -13,6 +13,7 @@ from typing import Any
 
 from callslip._base import _lazy
 from callslip._base.backoff import retry_after
+from callslip._base.connections import unreached
 from callslip._base.failure import (
     BUSY_STATUSES,
     TRANSIENT_STATUSES,
@@ -305,6 +306,8 @@ def _failure_message(error: Exception) -> str:
     if isinstance(error, Fail | AuthError):
         return message_of(error)
     text = describe_failure(error)
+    if (where := unreached(error)) is not None:
+        text = f"{text} ({where})"
     if isinstance(error, ValueError | ToolError) and message_of(error):
         return text.partition(": ")[2]
     return text

@@ -71,7 +71,10 @@ def fetch(url: str) -> tuple[bytes, str]:
             content: bytes = response.read(_LARGEST + 1)
             found_at: str = response.url
     except (OSError, _lazy.http_client.HTTPException, ValueError) as error:
-        raise ToolError(f"the document at {shown} can't be fetched: {error}") from None
+        raise ToolError(
+            f"the document at {shown} can't be fetched: {error}; check the address, and that its "
+            "server runs, or use from_file"
+        ) from None
     if len(content) > _LARGEST:
         raise ToolError(
             f"the document at {shown} has more than {_LARGEST >> 20} MiB: pass a copy of it to "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.usage import Usage
 from callslip.errors import UsageError
 from callslip.runs._ending import raise_failure
@@ -33,6 +34,21 @@ RunStatus: TypeAlias = Literal["running", "finished"]
 StopReason: TypeAlias = Literal["finished", "limit", "violations", "model_error", "cancelled"]
 
 
+_ELSEWHERE = {
+    "answer content data final_output message output": "result.value",
+    "output_text parsed response result text": "result.value",
+    "all_messages chat_history history new_messages to_input_list": "result.messages",
+    "calls intermediate_steps steps tool_calls": "result.tickets",
+    "cost": "result.usage.cost",
+    "id run_id": "result.run.id",
+    "events log": "result.run.log",
+    "tokens token_usage": "result.usage",
+    "send send_sync": "result.run.send(message)",
+}
+"""Attributes of other libraries: what is used here."""
+
+
+@knows_attributes(_ELSEWHERE)
 @dataclass(frozen=True, slots=True)
 class RunResult(Generic[AnswerT]):
     """The result of a run, or of one turn of a conversation. It stays as it is if that continues.

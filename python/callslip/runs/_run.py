@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from weakref import WeakValueDictionary
 
 from callslip import _core
+from callslip._base.attribute_names import knows_attributes
 from callslip.errors import UsageError
 from callslip.parts import Content
 from callslip.runs._conversation import (
@@ -47,6 +48,18 @@ def run_under_way(run_id: str) -> Run[Any] | None:
     return _under_way.get(run_id)
 
 
+_ELSEWHERE = {
+    "content data output result text value": "(await run).value, or result.value",
+    "stop abort": "run.cancel()",
+    "join wait": "await run",
+    "iter stream": "async for event in run.watch()",
+    "steps tool_calls": "run.tickets",
+    "run_id": "run.id",
+}
+"""Attributes of other libraries: what is used here."""
+
+
+@knows_attributes(_ELSEWHERE)
 class Run(RunRecord, RunDecisions, ShownRun, Generic[AnswerT]):
     """One agent working on one task: its messages, its tickets, its log.
 

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_dict_of_texts, check_flag, check_seconds, check_text
 from callslip.errors import RunnerLost, UsageError
 from callslip.sandbox._process import RunnerProcess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CommandRunner"]
 
 
+@knows_names_of_class()
 class CommandRunner:
     """Runs scripts with a command that speaks JSON lines, such as `docker run -i`.
 

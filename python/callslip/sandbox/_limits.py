@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from callslip._base.option_names import knows_names_of_class
 from callslip.errors import UsageError
 
 __all__ = ["ScriptLimits"]
@@ -19,6 +20,9 @@ _LEAST = {"files": 16, "memory_bytes": 32 << 20}
 _MOST = 2**63 - 1
 
 
+@knows_names_of_class(
+    {"timeout": "wall_seconds=…", "seconds": "wall_seconds=…", "memory": "memory_bytes=…"}
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptLimits:
     """The limits of a script.

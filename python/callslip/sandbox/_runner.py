@@ -11,6 +11,7 @@ from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from callslip import _core
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_called_with, check_one_of, check_text, check_type
 from callslip.errors import UsageError
 from callslip.runs import Run
@@ -46,6 +47,13 @@ __all__ = ["PythonRunner"]
 _PROFILES = ("auto", "isolated", "restricted", "unconfined")
 
 
+@knows_names_of_class(
+    {
+        "timeout": "limits=ScriptLimits(wall_seconds=…)",
+        "memory": "limits=ScriptLimits(memory_bytes=…)",
+        "packages": "deps=…",
+    }
+)
 class PythonRunner:
     """Runs Python code that a model has written, each script in a new process.
 

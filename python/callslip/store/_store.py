@@ -15,7 +15,9 @@ from typing import Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.exports import export_lines, without_decisions
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import (
     check_flag,
     check_known,
@@ -69,6 +71,18 @@ def _leave_all() -> None:
 after_in_child(_leave_all)
 
 
+_ELSEWHERE = {
+    "get load read find fetch": "store.run(run_id)",
+    "list all keys items": "store.runs()",
+    "delete remove": "store.erase(…)",
+}
+"""Attributes of other libraries: what is used here."""
+
+
+@knows_attributes(_ELSEWHERE)
+@knows_names_of_class(
+    {"url": "the URL as the path", "db": "path=…", "connection_string": "the URL as the path"}
+)
 class TicketStore(StoreReads):
     """Runs and their tickets, in an SQLite file, in a PostgreSQL database or in memory.
 

@@ -56,7 +56,13 @@ def annotation_error(tool: str, name: str, annotation: Any, error: Exception) ->
     else:
         # Only the first sentence: advice about pydantic's configuration follows.
         reason = cause[0].split(". ")[0] if cause else type(error).__name__
-    return ToolError(f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}")
+    if isinstance(error, NameError):
+        hint = "import the name, not only under TYPE_CHECKING"
+    else:
+        hint = "use a type that has JSON, such as str, list[int], a dataclass or a TypedDict"
+    return ToolError(
+        f"tool '{tool}': the annotation of '{name}' ({text}) can't be used: {reason}; {hint}"
+    )
 
 
 def _plain_function(function: Any) -> Any:

@@ -61,7 +61,10 @@ def described(returns: Any, names: Mapping[str, Any] = MappingProxyType({})) -> 
     except Exception as error:
         reason = (message_of(error).strip().splitlines() or [type(error).__name__])[0]
         name = inspect.formatannotation(returns)
-        raise UsageError(f"the type in returns ({name}) can't be used: {reason}") from error
+        raise UsageError(
+            f"the type in returns ({name}) can't be used: {reason.split('. ')[0]}; pass a type "
+            "that has JSON, such as str, list[int], a dataclass, a TypedDict or a pydantic model"
+        ) from error
     schema = schemas["answer"]
     if definitions:
         schema = {**schema, "$defs": definitions}

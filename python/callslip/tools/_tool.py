@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.backoff import requested_wait
 from callslip._base.failure import (
     describe_failure,
@@ -79,6 +80,15 @@ def _effect_of(effect: Effect | None, reconcile: Reconcile | None, *, readonly: 
     return effect
 
 
+_ELSEWHERE = {
+    "arun invoke ainvoke run on_invoke_tool": "the tool as a function: tool(…)",
+    "args args_schema input_schema params_json_schema schema": "tool.parameters",
+    "func fn": "the tool as a function: tool(…)",
+}
+"""Attributes of other libraries: what is used here."""
+
+
+@knows_attributes(_ELSEWHERE)
 class Tool(Generic[P, R]):
     """A function that a model may call, with its name, description and options.
 
@@ -473,6 +483,11 @@ def _advice(given: object) -> str:
         return "pass a schema to Tool.from_schema(function, …)"
     if isinstance(given, (list, tuple, set, frozenset)):
         return "pass its items: tools=[*tools]"
+    if inspect.iscoroutine(given):
+        given.close()
+        return "pass the async function itself, without calling it"
+    if given is None:
+        return "pass functions; `tools=[]` for none"
     if hasattr(given, "as_tool"):
         return "pass agent.as_tool()"
     return "pass a function with annotated arguments, or a Tool"

@@ -48,12 +48,7 @@ class Toolbox(ToolSource):
             return
         if isinstance(tools, ToolSource):
             tools = [tools]
-        if isinstance(tools, str) or not isinstance(tools, Sequence):
-            hint = "; pass it in a list" if callable(tools) else "; pass a list or a tuple"
-            raise UsageError(
-                "expected tools as a list of functions or an OpenAPI document: got "
-                f"{type(tools).__name__}{hint}"
-            )
+        _check_tools(tools)
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
@@ -165,6 +160,24 @@ class Toolbox(ToolSource):
     def __iter__(self) -> Iterator[Tool[..., Any]]:
         """Iterate over the tools of the program, in their order."""
         return iter(self._tools.values())
+
+
+def _check_tools(tools: object) -> None:
+    """Raise `UsageError` if this is no list, or has a class in place of a source of tools."""
+    if isinstance(tools, str) or not isinstance(tools, Sequence):
+        hint = "it in a list" if callable(tools) else "a list or a tuple"
+        if isinstance(tools, dict):
+            hint = "a list of its values"
+        raise UsageError(
+            "expected tools as a list of functions or an OpenAPI document: got "
+            f"{type(tools).__name__}; pass {hint}"
+        )
+    for one in tools:
+        if isinstance(one, type) and issubclass(one, ToolSource):
+            raise UsageError(
+                f"expected functions and sources of tools: got the class {one.__name__}; pass an "
+                f"object of it, such as tools=[{one.__name__}(…)]"
+            )
 
 
 def as_tool(function: ToolLike) -> Tool[..., Any]:

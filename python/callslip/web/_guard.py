@@ -10,6 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
+from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_text
 from callslip.errors import UsageError
 from callslip.web._requests import is_own_origin, is_secure, place_of
@@ -25,6 +26,7 @@ _SHORTEST = 32
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+@knows_names_of_class()
 class Guard:
     """Refuses requests for other names, requests of other sites, and those without the token.
 

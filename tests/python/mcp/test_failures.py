@@ -204,11 +204,14 @@ def test_a_server_that_ends_at_once_is_said_with_its_last_words():
 
 
 def test_an_address_where_nobody_listens_is_said():
+    port = free_port()
     with pytest.raises(ToolError) as raised:
-        at(free_port(), name="web").connect_sync()
-    assert str(raised.value) == (
-        "the MCP server 'web' can't be connected: ConnectError: All connection attempts failed"
+        at(port, name="web").connect_sync()
+    assert str(raised.value).startswith(
+        "the MCP server 'web' can't be connected: ConnectError: All connection attempts failed "
+        f"(127.0.0.1:{port}: "
     )
+    assert "check that a server listens there" in str(raised.value)
 
 
 def test_an_address_that_refuses_is_said_with_its_status():

@@ -24,6 +24,9 @@ from callslip import (
 from random_cases import cases
 from scripted import turn_of
 
+# Of runs that are to stop a loop.
+pytestmark = pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
+
 FINISH = '{"thought": "", "action": "FINISH", "final_answer": "x", "task_successful": true}'
 
 
@@ -476,7 +479,8 @@ async def main():
 
 
 def _interrupted(tmp_path, text):
-    command = program(tmp_path, CTRL_C_IN_A_LOOP + text)
+    python, *rest = program(tmp_path, CTRL_C_IN_A_LOOP + text)
+    command = [python, "-W", "ignore::RuntimeWarning", *rest]
     done = subprocess.run(command, capture_output=True, timeout=200, check=False, text=True)
     return done.stdout, done.stderr, done.returncode
 

@@ -24,6 +24,9 @@ from callslip import (
 )
 from scripted import act, block, delegate, finish, give, task_of, turn_of, wait
 
+# Of runs that are to stop a loop.
+pytestmark = pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
+
 SOON = 20.0
 
 
