@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
-__all__ = ["knows_attributes"]
+__all__ = ["OF_AGENTS", "knows_attributes"]
 
 T = TypeVar("T")
+
+OF_AGENTS: Final[Mapping[str, str]] = {
+    "add_tool register_tool tool tools": "Agent(…, tools=[…]), or agent.replace(tools=[…])",
+    "ask chat execute invoke kickoff": "agent.run_sync(task), or await agent.run(task)",
+    "acall ainvoke arun run_async": "await agent.run(task)",
+    "astream iter run_stream run_streamed": "async with agent.stream(task) as run",
+    "instructions prompt": "agent.system_prompt, or agent.replace(instructions=…)",
+    "memory output_type": "Agent(…, store=…, returns=…), or agent.replace(…)",
+    "conversation messages": "result.messages of what agent.run_sync(task) returns",
+}
+"""Attributes of agents in other libraries: what is used here."""
 
 
 def knows_attributes(elsewhere: Mapping[str, str]) -> Callable[[type[T]], type[T]]:

@@ -133,6 +133,10 @@ class Protocol(ABC):
         """Seconds that a call may take before the model continues without it."""
         return 0.0
 
+    def __getstate__(self) -> dict[str, object]:
+        # The core's own is made again when it is needed.
+        return {name: value for name, value in vars(self).items() if name != "native"}
+
     @cached_property
     def native(self) -> NativeProtocol:
         """The protocol, as the core takes it.

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from callslip import _core
-from callslip._base.attribute_names import knows_attributes
+from callslip._base.attribute_names import OF_AGENTS, knows_attributes
 from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag, check_known, check_one_of, check_text
 from callslip._protocols import DEFAULT_PROTOCOL
@@ -22,6 +22,7 @@ from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
 from callslip.agent._answers import AnswerCheck, Answers
+from callslip.agent._copies import agent_of_options, deep_copy, options_to_pickle
 from callslip.agent._deps import needed_deps
 from callslip.agent._instructions import Instructions
 from callslip.agent._options import (
@@ -76,19 +77,7 @@ __all__ = ["Agent"]
 T = TypeVar("T")
 
 
-_ELSEWHERE = {
-    "add_tool register_tool tool tools": "Agent(…, tools=[…]), or agent.replace(tools=[…])",
-    "ask chat execute invoke kickoff": "agent.run_sync(task), or await agent.run(task)",
-    "acall ainvoke arun run_async": "await agent.run(task)",
-    "astream iter run_stream run_streamed": "async with agent.stream(task) as run",
-    "instructions prompt": "agent.system_prompt, or agent.replace(instructions=…)",
-    "memory output_type": "Agent(…, store=…, returns=…), or agent.replace(…)",
-    "conversation messages": "result.messages of what agent.run_sync(task) returns",
-}
-"""Attributes of other libraries: what is used here."""
-
-
-@knows_attributes(_ELSEWHERE)
+@knows_attributes(OF_AGENTS)
 class Agent(AgentRuns[AnswerT]):
     """A model, a protocol and tools, ready for any number of runs.
 
@@ -482,6 +471,22 @@ class Agent(AgentRuns[AnswerT]):
     @cached_property
     def _own_deps(self) -> str | None:
         return needed_deps(self)
+
+    @property
+    def _passed(self) -> dict[str, Any]:
+        """The options as the program has passed them, to this agent or to one like it."""
+        return {**self._given, "tools": self._tools.given}
+
+    def __copy__(self) -> Agent[AnswerT]:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Agent[AnswerT]:
+        return deep_copy(self, self._passed, memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return agent_of_options, (type(self), options_to_pickle(self._passed))
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, protocol={self.protocol.name!r})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from callslip._base.json import to_json
@@ -59,6 +60,18 @@ class AgentTool(Tool[[str], Any]):
             concurrency=concurrency,
         )
         self.agent = agent
+        self._own_options: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "needs_approval": needs_approval,
+            "concurrency": concurrency,
+        }
+
+    def __deepcopy__(self, memo: Any) -> AgentTool:
+        return type(self)(deepcopy(self.agent, memo), **self._own_options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _agent_tool, (self.agent, self._own_options)
 
     def _spec(self) -> str:
         """Return the specification of the tool for the core, as JSON text."""
@@ -71,3 +84,8 @@ class AgentTool(Tool[[str], Any]):
             **approval_traits(self.needs_approval),
         }
         return to_json({**json.loads(ToolSet.delegate()), **own})
+
+
+def _agent_tool(agent: Agent, options: dict[str, Any]) -> AgentTool:
+    """Make a pickled tool."""
+    return AgentTool(agent, **options)

@@ -103,6 +103,14 @@ class LateModel(ClientModel):
         self._last: ClientModel | None = None
         super().__init__(make, is_async=is_async, **options)
 
+    def __getstate__(self) -> dict[str, object]:
+        own = ("_lock", "_of_loops", "_last")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._lock, self._of_loops, self._last = threading.Lock(), WeakKeyDictionary(), None
+
     @property
     def parts(self) -> frozenset[PartKind]:
         """The kinds of images and files that are sent."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 from weakref import WeakSet
 
 from callslip import _core
@@ -378,6 +378,19 @@ class TicketStore(StoreReads):
     ) -> None:
         self.close()
 
+    def __deepcopy__(self, memo: object) -> Self:
+        # What is open is shared.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        place = self.path or self._url
+        if place is None:
+            raise UsageError(
+                "expected a store that another process can open: got one in memory; pass the path "
+                "of a file or the URL of a database"
+            )
+        return _store_again, (place, self.durability)
+
     def __repr__(self) -> str:
         if self.address is not None:
             return f"TicketStore({self.address!r})"
@@ -404,3 +417,8 @@ def replay(log: Run | str | os.PathLike[str] | Iterable[str]) -> Run:
     """
     core = _core.Run.replay(export_lines(log.export() if isinstance(log, Run) else log))
     return Run(core, core.run_id, core.task)
+
+
+def _store_again(place: str, durability: Durability) -> TicketStore:
+    """Open a pickled store."""
+    return TicketStore(place, durability=durability)

@@ -15,10 +15,11 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag
+from callslip.errors import UsageError
 from callslip.tools._approval import ApprovalCheck, NeedsApproval
 from callslip.tools._ask_user import ask_user
 from callslip.tools._callable import enclosing_names
@@ -65,6 +66,17 @@ class ToolSource(ABC):
 
     document: Document | None = None
     on_same_name: str = ""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # Its connections are shared.
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise UsageError(
+            f"expected an agent whose tools can be pickled: got {kind}(…), which has connections "
+            "and keys of this process; make the agent where it is used, in a function"
+        )
 
     @abstractmethod
     def as_tools(self) -> Sequence[Tool[..., Any]]:

@@ -19,6 +19,7 @@ from callslip.tools._context import CallState, Context, state_of
 from callslip.tools._outcome import Fail
 
 __all__ = [
+    "check_function",
     "check_no_returns",
     "check_queue",
     "check_reconcile",
@@ -270,3 +271,29 @@ def check_reconcile(reconcile: object) -> None:
         ) from None
     except ValueError:  # a builtin without a signature
         return
+
+
+def check_function(function: object) -> None:
+    """Raise `UsageError` if this is no function that can be a tool."""
+    if not callable(function) and not isinstance(function, classmethod):
+        raise UsageError(
+            f"expected a function as a tool: got {type(function).__name__}; {_advice(function)}"
+        )
+
+
+def _advice(given: object) -> str:
+    """Return what to pass in place of what is no function."""
+    if isinstance(given, str):
+        return "pass the function itself, not its name"
+    if isinstance(given, Mapping):
+        return "pass a schema to Tool.from_schema(function, …)"
+    if isinstance(given, (list, tuple, set, frozenset)):
+        return "pass its items: tools=[*tools]"
+    if inspect.iscoroutine(given):
+        given.close()
+        return "pass the async function itself, without calling it"
+    if given is None:
+        return "pass functions; `tools=[]` for none"
+    if hasattr(given, "as_tool"):
+        return "pass agent.as_tool()"
+    return "pass a function with annotated arguments, or a Tool"

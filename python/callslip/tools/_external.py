@@ -66,6 +66,10 @@ class ExternalTool(Tool[P, R]):
         # `Tool` drops its own once the signature is read.
         self._return_names: Mapping[str, Any] = options.get("names") or {}
 
+    def _options(self) -> dict[str, Any]:
+        own = {"returns": self._own_returns, "asks": self._asks}
+        return {**super()._options(), **own, "retries": None, "retry_on": None}
+
     @property
     def external(self) -> bool:
         """Whether the tool is never called: always."""

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from callslip._base.attribute_names import knows_attributes
 from callslip._base.backoff import requested_wait
@@ -25,6 +25,7 @@ from callslip._threads.timeout import awaited_within, within
 from callslip.errors import ToolError, UsageError
 from callslip.tools._approval import NeedsApproval, approval_traits, check_needs_approval
 from callslip.tools._callable import (
+    check_function,
     check_no_returns,
     check_queue,
     check_reconcile,
@@ -150,7 +151,7 @@ class Tool(Generic[P, R]):
         untrusted: bool = False,
         names: Mapping[str, Any] | None = None,
     ) -> None:
-        _check_function(function)
+        check_function(function)
         effect = _effect_of(effect, reconcile, readonly=readonly)
         check_texts(name=name, description=description)
         check_flag("readonly", readonly)
@@ -254,22 +255,36 @@ class Tool(Generic[P, R]):
 
     def _like(self, function: Callable[..., R]) -> Tool[..., R]:
         """Return a tool of another function with the same options, but for `concurrency`."""
-        return Tool(
-            function,
-            name=self._own_texts[0],
-            description=self._own_texts[1],
-            readonly=self.readonly,
-            effect=self.effect,
-            reconcile=self.reconcile,
-            repeatable=self.repeatable,
-            retries=self._retry_rule.retries,
-            retry_on=self._retry_rule.retry_on,
-            timeout=self.timeout,
-            needs_approval=self.needs_approval,
-            queue=self.queue,
-            untrusted=self.untrusted,
-            names=self._names,
-        )
+        return Tool(function, names=self._names, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of the tool, but for `concurrency`."""
+        names = ("readonly", "effect", "reconcile", "repeatable", "timeout", "needs_approval")
+        return {
+            "name": self._own_texts[0],
+            "description": self._own_texts[1],
+            **{name: getattr(self, name) for name in (*names, "queue", "untrusted")},
+            "retries": self._retry_rule.retries,
+            "retry_on": self._retry_rule.retry_on,
+        }
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, memo: object) -> Tool[P, R]:
+        # As a function is not copied.
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Return the name of a tool of a module, or else its function and options."""
+        name = str(getattr(self, "__qualname__", ""))
+        if getattr(sys.modules.get(self.__module__), name, None) is self:
+            return name
+        most = None if self.gate is None else self.gate.limit
+        options = {**self._options(), "concurrency": most}
+        return _tool_again, (type(self), self._function, options, self._schema)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r}>"
@@ -450,6 +465,15 @@ class Tool(Generic[P, R]):
         return Outcome.Error(text, transient=is_transient(error), again=again, wait=wait)
 
 
+def _tool_again(
+    kind: type[Tool[..., Any]], function: Any, options: dict[str, Any], schema: Any
+) -> Tool[..., Any]:
+    """Make a pickled tool."""
+    made = kind(function, **options)
+    made._schema = schema
+    return made
+
+
 def _from_schema(
     function: Any, parameters: object, *, external: bool, returns: Any, **options: Any
 ) -> Tool[..., Any]:
@@ -466,28 +490,3 @@ def _from_schema(
     # Faults of the schema are reported now, not with the first agent.
     ToolSet([made._spec()])
     return made
-
-
-def _check_function(function: object) -> None:
-    if not callable(function) and not isinstance(function, classmethod):
-        raise UsageError(
-            f"expected a function as a tool: got {type(function).__name__}; {_advice(function)}"
-        )
-
-
-def _advice(given: object) -> str:
-    """Return what to pass in place of what is no function."""
-    if isinstance(given, str):
-        return "pass the function itself, not its name"
-    if isinstance(given, Mapping):
-        return "pass a schema to Tool.from_schema(function, …)"
-    if isinstance(given, (list, tuple, set, frozenset)):
-        return "pass its items: tools=[*tools]"
-    if inspect.iscoroutine(given):
-        given.close()
-        return "pass the async function itself, without calling it"
-    if given is None:
-        return "pass functions; `tools=[]` for none"
-    if hasattr(given, "as_tool"):
-        return "pass agent.as_tool()"
-    return "pass a function with annotated arguments, or a Tool"

@@ -30,6 +30,7 @@ class Toolbox(ToolSource):
 
     Attributes:
         tool_set: The tools in the core, including the runtime's own tools that are offered.
+        given: The tools as the program has passed them.
 
     Raises:
         ToolError: A tool cannot be offered, or two tools share a name.
@@ -37,17 +38,19 @@ class Toolbox(ToolSource):
     """
 
     tool_set: ToolSet
+    given: Tools
 
     def __init__(self, tools: Tools = ()) -> None:
         self._routes = False
         self._tools: dict[str, Tool[..., Any]]
         self._advice: dict[str, str]
         if isinstance(tools, Toolbox):
-            self._advice = tools._advice
+            self._advice, self.given = tools._advice, tools.given
             self._tools, self.tool_set = {one.name: one for one in tools}, tools.tool_set
             return
         if isinstance(tools, ToolSource):
             tools = [tools]
+        self.given = tools
         _check_tools(tools)
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []
@@ -119,7 +122,7 @@ class Toolbox(ToolSource):
         if left_out or built_in:
             tool_set = tool_set.changed(left_out, list(built_in))
         offered = Toolbox.__new__(Toolbox)
-        offered._routes = protocol.routes
+        offered._routes, offered.given = protocol.routes, self.given
         offered._tools, offered._advice = tools, self._advice
         offered.tool_set = protocol.offered(tool_set)
         return offered
