@@ -133,6 +133,11 @@ class Protocol(ABC):
         """Seconds that a call may take before the model continues without it."""
         return 0.0
 
+    @property
+    def _has_own_grace(self) -> bool:
+        """Whether the program has chosen the grace, or there is none."""
+        return True
+
     def __getstate__(self) -> dict[str, object]:
         # The core's own is made again when it is needed.
         return {name: value for name, value in vars(self).items() if name != "native"}

@@ -13,6 +13,10 @@ from callslip._protocols.protocol import CallForm, Protocol, reply_json
 __all__ = ["TicketProtocol"]
 
 
+_GRACE = 0.05
+"""Seconds of a grace that the program has not chosen."""
+
+
 @knows_names_of_class({"prompt": "template=…", "system_prompt": "template=…"})
 @dataclass(frozen=True, kw_only=True)
 class TicketProtocol(Protocol):
@@ -25,7 +29,8 @@ class TicketProtocol(Protocol):
         inline_results: Whether the next message contains the result of a call that ends within the
             grace, if the result has up to 2,000 bytes as JSON. The model loads longer and later
             results with LOAD_TICKET.
-        grace: Seconds that a call may take before the model continues without it.
+        grace: Seconds that a call may take before the model continues without it. With the default,
+            a `ScriptedModel` waits until its calls have ended, for 60 seconds at most.
     """
 
     name: ClassVar[ProtocolName] = "ticket"
@@ -34,7 +39,7 @@ class TicketProtocol(Protocol):
 
     await_loads: bool = False
     inline_results: bool = True
-    grace: float = 0.05
+    grace: float = _GRACE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +64,10 @@ class TicketProtocol(Protocol):
     @property
     def _grace(self) -> float:
         return self.grace
+
+    @property
+    def _has_own_grace(self) -> bool:
+        return self.grace != _GRACE
 
 
 def _move(move: dict[str, Any]) -> str:

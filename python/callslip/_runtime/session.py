@@ -47,6 +47,9 @@ __all__ = ["RunSession"]
 
 R = TypeVar("R", bound=Resource)
 
+_PATIENCE_OF_SCRIPTS = 60.0
+"""Seconds for which a script waits for a call: its next reply may use the result."""
+
 
 class RunSession:
     """One run while a driver works on it. Entered by the driver, and left with the run.
@@ -142,7 +145,10 @@ class RunSession:
     @property
     def grace(self) -> float:
         """Seconds that a call may take before the model continues without it."""
-        return self.agent.protocol._grace
+        protocol = self.agent.protocol
+        if not protocol._has_own_grace and self.agent._model.is_scripted:
+            return _PATIENCE_OF_SCRIPTS
+        return protocol._grace
 
     @property
     def is_kept(self) -> bool:

@@ -115,16 +115,18 @@ def new_session(
     run = Run(core, run_id, said.text, agent=agent, store=store, deps=deps)
     keep_origin(run, known.owner, known.key)
     session = RunSession(run, worker, setup, start, levels=levels, root=root)
-    if enclosing is not None:
-        _stand_below(session, *enclosing)
+    _stand_below(session, enclosing)
     _keep_askers(session, askers)
     session.beginning.said, session.beginning.inbox = said, _inbox_of(session, above)
     session.beginning.unchecked_task = None if worker._check_task is None else task
     return session
 
 
-def _stand_below(session: RunSession, above: RunSession, ticket: int) -> None:
-    """Put a new run below the one that calls, whose watchers may want to know of it."""
+def _stand_below(session: RunSession, enclosing: tuple[RunSession, int] | None) -> None:
+    """Put a new run below the one that calls, if any, whose watchers may want to know of it."""
+    if enclosing is None:
+        return
+    above, ticket = enclosing
     above.run._add_child(session.run)
     session.beginning.stand_below(above, ticket)
     feed = above.run._feed

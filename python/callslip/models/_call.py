@@ -145,6 +145,11 @@ class ModelCall:
         return ModelCall(make()) if inspect.ismethod(make) else self
 
     @property
+    def is_scripted(self) -> bool:
+        """Whether a model inside of wrappers says that its replies are written before the run."""
+        return any(getattr(one.model, "is_scripted", None) is True for one in self.leaves())
+
+    @property
     def name(self) -> str:
         """The name of the model at its server, or else of the function or class."""
         inner = _unbound(self.model)

@@ -134,6 +134,9 @@ class ScriptedModel:
         UnexpectedCall: When called after its last reply.
     """
 
+    # In the ticket protocol, the next reply is given once the calls before it have ended.
+    is_scripted = True
+
     def __init__(
         self,
         replies: Iterable[ScriptedReply],
