@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from callslip.models._reply import Model
     from callslip.openapi import OpenAPI
     from callslip.protocols import Protocol, ProtocolName
-    from callslip.tools import ToolLike
 
 __all__ = ["Role"]
 
@@ -49,7 +48,7 @@ class Role:
 
     model: Model | None = None
     protocol: Protocol | ProtocolName | None = None
-    tools: Sequence[ToolLike] | OpenAPI | None = None
+    tools: Sequence[object] | OpenAPI | None = None
     limits: Limits | None = None
 
     def __post_init__(self) -> None:

@@ -36,6 +36,15 @@ def anyone(context: Context) -> str:
     return str(context.deps)
 
 
+@tool
+async def number_of(word: str) -> int:
+    return len(word)
+
+
+def plain(number: int) -> float:
+    return number / 2
+
+
 def instructions(context: Context[Deps]) -> str:
     return f"The user is {context.deps.user}."
 
@@ -58,6 +67,11 @@ Agent(
     ),
 )
 Agent(model, instructions=instructions_later, check_answer=check, tools=[who, anyone])
+mixed = [who, number_of, plain]
+Agent(model, tools=mixed)
+Agent(model, tools=[*mixed, anyone]).replace(tools=mixed)
+who(3)  # type: ignore[arg-type]
+Agent(model, tools=3)  # type: ignore[call-overload]
 Agent(model, instructions=1)  # type: ignore[call-overload]
 
 agent = Agent(model, returns=int, instructions=instructions)
@@ -79,6 +93,7 @@ assert_type(
 )
 assert_type(agent.resume_sync("x", deps=Deps("Ann")).value, int)
 agent.run_sync("x", limits=3)  # type: ignore[arg-type]
+assert agent.model is not None
 agent.model([{"role": "user", "content": "x"}])
 template = ReactProtocol().template
 

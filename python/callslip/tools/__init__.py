@@ -85,8 +85,12 @@ class ToolSource(ABC):
 
 ToolLike: TypeAlias = "Tool[..., Any] | Callable[..., Any]"
 
-Tools: TypeAlias = "Sequence[ToolLike | ToolSource] | ToolSource"
-"""The tools of an agent: functions, tools and sources of tools; or one source alone."""
+Tools: TypeAlias = "Sequence[object] | ToolSource"
+"""The tools of an agent: functions, tools and sources of tools; or one source alone.
+
+Each item is a `ToolLike` or a `ToolSource`, which is checked when the agent is made. mypy infers
+`list[object]` for a list of tools with different parameters, so the type says no more.
+"""
 
 
 _ELSEWHERE = {

@@ -51,13 +51,13 @@ class Toolbox(ToolSource):
         if isinstance(tools, ToolSource):
             tools = [tools]
         self.given = tools
-        _check_tools(tools)
+        items = _checked_items(tools)
         documents: list[Document] = []
         operations: list[Tool[..., Any]] = []
         made: list[Tool[..., Any]] = []
         advice: dict[str, str] = {}
         self._advice = advice
-        for one in tools:
+        for one in items:
             if isinstance(one, ToolSource):
                 given, what = one.as_tools(), one.on_same_name
             else:
@@ -165,8 +165,12 @@ class Toolbox(ToolSource):
         return iter(self._tools.values())
 
 
-def _check_tools(tools: object) -> None:
-    """Raise `UsageError` if this is no list, or has a class in place of a source of tools."""
+def _checked_items(tools: object) -> Sequence[ToolLike | ToolSource]:
+    """Return the items of a list of tools. Each one that is no source is checked by `as_tool`.
+
+    Raises:
+        UsageError: It is no list, or has a class in place of a source of tools.
+    """
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         hint = "it in a list" if callable(tools) else "a list or a tuple"
         if isinstance(tools, dict):
@@ -181,6 +185,7 @@ def _check_tools(tools: object) -> None:
                 f"expected functions and sources of tools: got the class {one.__name__}; pass an "
                 f"object of it, such as tools=[{one.__name__}(…)]"
             )
+    return tools
 
 
 def as_tool(function: ToolLike) -> Tool[..., Any]:

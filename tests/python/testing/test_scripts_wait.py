@@ -50,9 +50,16 @@ def test_child_runs_are_waited_for():
     assert Agent(model, protocol="ticket", tools=slow()).run_sync("?").value == "all"
 
 
+def as_a_function(model):
+    def function(messages):
+        return model(messages)
+
+    return function
+
+
 @pytest.mark.parametrize(
     ("wrapped", "protocol"),
-    [(lambda model: model, TicketProtocol(grace=0)), (lambda model: lambda m: model(m), "ticket")],
+    [(lambda model: model, TicketProtocol(grace=0)), (as_a_function, "ticket")],
     ids=["a grace of the test", "a model that is no script"],
 )
 def test_who_does_not_wait(wrapped, protocol):
