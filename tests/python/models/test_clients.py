@@ -462,7 +462,7 @@ def test_the_table_of_clients_is_that_of_the_code() -> None:
         assert offered == sent or name == "llm", name
         forms = ", ".join(f'`"{form}"`' for form in adapter._FORMS if form != "auto")
         assert grammar == (
-            "[by server](#grammars-of-servers)" if adapter is OpenAIModel else forms or "no"
+            "[by server](#constrained-decoding)" if adapter is OpenAIModel else forms or "no"
         )
 
 
