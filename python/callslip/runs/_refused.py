@@ -31,7 +31,7 @@ def naming_unknown(store: _core.Store, run_id: str) -> Iterator[None]:
     """Raise `UnknownRun` for a run that a store does not have.
 
     Raises:
-        StoreError: What the code within raises.
+        StoreError: The code within raises it, with another reason.
     """
     try:
         yield
@@ -43,15 +43,15 @@ def naming_unknown(store: _core.Store, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def naming_ticket(run: Run, number: int, *, awaits: str) -> Iterator[None]:
-    """Raise `UnknownTicket` or `Outdated` where a ticket cannot be decided on or answered.
+    """Raise `UnknownTicket` or `Outdated` if a ticket cannot be decided on or answered.
 
     Args:
         run: The run of the ticket.
         number: The number of the ticket.
-        awaits: What the ticket has to wait for, as in `Ticket.awaiting`.
+        awaits: The value that `Ticket.awaiting` has to have.
 
     Raises:
-        UsageError: What the code within raises.
+        UsageError: The code within raises it, with another reason.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What web applications with agents need: events for browsers, errors, and a guard.
+"""For web applications with agents: events for browsers, errors as answers, and a guard.
 
 Install with `pip install "callslip[web]"`.
 
@@ -37,7 +37,7 @@ __all__ = [
     "status_of",
 ]
 
-# They need Starlette.
+# Starlette is only imported for these.
 _HOMES = {
     "event_response": "_responses",
     "exception_handlers": "_responses",

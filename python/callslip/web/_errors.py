@@ -23,7 +23,7 @@ __all__ = ["TooLarge", "error_body", "status_of"]
 _log = GuardedLogger("callslip.web")
 
 
-class TooLarge(UsageError):  # noqa: N818  # as those of `callslip.errors`
+class TooLarge(UsageError):  # noqa: N818  # like `callslip.errors`
     """The body of a request has more bytes than may be in memory."""
 
 
@@ -61,9 +61,9 @@ def error_body(error: Exception) -> dict[str, Any]:
     """Return the JSON object with which an error is answered.
 
     `error` is the message with its hint. `problems` has each problem of edited arguments, as a pair
-    of its JSON pointer and what is wrong. `run` is the id of a run that failed. Errors that are not
-    the client's are told in general words, because their messages may name files, servers and
-    addresses: the real message is written to the logger `callslip.web`.
+    of a JSON pointer and a message. `run` is the id of a run that failed. If the client can't
+    correct the error, `error` is a general message, because the real one may name files, servers
+    and addresses: the logger `callslip.web` has the exception.
     """
     status = status_of(error)
     if isinstance(error, Busy) or status not in _HIDDEN:

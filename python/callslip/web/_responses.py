@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -26,7 +25,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 def event_response(
     request: Request, run: Run, *, children: bool = False, silence: float = SILENCE
 ) -> Response:
-    """Return a run as server-sent events, as `event_stream` describes them.
+    """Return a run as server-sent events; see `event_stream`.
 
     It begins behind the event in the header `Last-Event-ID`, which a browser sends when it connects
     again, or else behind the one in the query `after`. A client that has all events of a run that
@@ -70,18 +69,15 @@ def _is_over(run: Run) -> bool:
     return has_ended(run, run._store)
 
 
-_Handler = Callable[[Request, Exception], Awaitable[Response]]
-
-
-def exception_handlers() -> dict[Any, _Handler]:
-    """Return what `FastAPI(exception_handlers=…)` and `Starlette(exception_handlers=…)` take.
+def exception_handlers() -> dict[Any, Any]:
+    """Return handlers for `FastAPI(exception_handlers=…)` or `Starlette(exception_handlers=…)`.
 
     Errors of this package are answered with a JSON object: `error` is the message with its hint,
     `problems` has each problem of edited arguments. 404: there is no such run or ticket. 409:
     somebody has decided already, the run is over, a key is taken, or another process has the run.
     413 and 422: wrong input. 502: the model failed. 503: the store can't be used, or a queue is
-    full. What may tell about the server itself, also any other exception, is answered in general
-    words and logged.
+    full. For 502, 503 and any other exception, the answer has a general message, and the logger
+    `callslip.web` the exception.
     """
     return {CallslipError: _answer, Exception: _answer}
 

@@ -21,7 +21,7 @@ __all__ = ["Item", "event_stream", "item_json"]
 _log = GuardedLogger("callslip.web")
 
 Item: TypeAlias = Event | Delta | Progress | Waiting | Ticket
-"""What has a public JSON form: the items of a watch, and tickets."""
+"""An object with a public JSON form: an item of a watch, or a ticket."""
 
 _LEFT_OUT: dict[type[Event], frozenset[str]] = {
     RunStarted: frozenset({"setup", "instructions"}),
@@ -50,7 +50,7 @@ def event_stream(
     children: bool = False,
     silence: float = SILENCE,
 ) -> AsyncIterator[bytes]:
-    """Return a run as server-sent events, first what has happened, then as it happens.
+    """Return a run as server-sent events: first its log, then live.
 
     Each message is named after the kind of its item, and its data are `item_json`. Only events of
     the run's own log have an id: their `seq`. The event `run_started` comes without `setup` and
@@ -62,7 +62,7 @@ def event_stream(
     tickets. If the driver leaves the run without an end, as when the server stops, the stream ends
     without `end`, and browsers connect again.
 
-    Leaving the iteration ends nothing but the stream.
+    Leaving the iteration doesn't stop the run.
 
     Args:
         run: The run, from `agent.start(…)` or `store.run(…)`.
@@ -88,7 +88,7 @@ async def _messages(watch: RunWatch, run_id: str, silence: float) -> AsyncIterat
                 item = await anext(watch)
         except StopAsyncIteration:
             break
-        except Exception as raised:  # noqa: BLE001  # a run that failed raises what has ended it
+        except Exception as raised:  # noqa: BLE001  # a failed run raises any exception
             # The program's own error may be a TimeoutError too.
             if isinstance(raised, TimeoutError) and pause.expired():
                 yield KEEP_ALIVE
@@ -103,7 +103,7 @@ async def _messages(watch: RunWatch, run_id: str, silence: float) -> AsyncIterat
 
 
 def _is_end(run: Run, error: Exception) -> bool:
-    """Whether connecting again would bring nothing more."""
+    """Whether a client has no reason to connect again."""
     return run.finished or run._store is None or isinstance(error, UnknownRun | UsageError)
 
 
