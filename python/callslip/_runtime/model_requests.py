@@ -114,7 +114,7 @@ class ModelRequests:
         Raises:
             UsageError: The history policy failed.
         """
-        messages = self._run.messages
+        messages = self._run._sent_messages
         if self.shown is not None:
             return self.shown.choose(messages)
         return self._choose_messages(messages) if callable(self._agent.history) else messages

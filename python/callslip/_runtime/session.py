@@ -107,7 +107,8 @@ class RunSession:
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
         if setup.file_tools:
-            run._reads.messages.name_files(setup.file_tools)
+            lists = setup.protocol.lists_tickets
+            run._reads.messages.name_files(setup.file_tools, lists=lists)
         self.kept_while: Callable[[], bool] | None = None
         self.askers: Askers = NOBODY
         self._end = SessionEnd(self._result_of_run)

@@ -79,7 +79,7 @@ class ShownHistory:
     @property
     def is_ample(self) -> bool:
         """Whether nothing is to be left out now, as far as that is seen without counting."""
-        return self._room.is_ample(self._taken(self._run.messages))
+        return self._room.is_ample(self._taken(self._run._sent_messages))
 
     def is_near_limit(self, reply: int | None) -> bool:
         """Whether a request takes nine tenths of the context or more; false if that is not known.
@@ -90,7 +90,7 @@ class ShownHistory:
         context = self._model.context
         if context is None:
             return False
-        shown = self.choose(self._run.messages)
+        shown = self.choose(self._run._sent_messages)
         tokens = sum(message_tokens(one, self.count) for one in shown)
         return tokens + reply_room(context, reply) >= _NEAR * context
 
@@ -101,7 +101,7 @@ class ShownHistory:
             is_full: Whether the model has refused what is shown, because it is too long.
         """
         return self._room.plan(
-            self._taken(self._run.messages), self._cut, self._core.said_at, is_full=is_full
+            self._taken(self._run._sent_messages), self._cut, self._core.said_at, is_full=is_full
         )
 
     def leave_out(self, session: RunSession, plan: Plan, error: str | None = None) -> bool:

@@ -24,10 +24,11 @@ class MessageCache:
 
     Attributes:
         has_parts: Whether a message that was read has images or files.
-        files: The files that scripts of the run find; `None` if it has no scripts.
+        sent: The messages with the names of files for scripts; `None` if the run has no scripts.
+        files: The files that scripts of the run find; `None` if these messages do not name them.
     """
 
-    __slots__ = ("_cache", "_core", "_lock", "files", "has_parts")
+    __slots__ = ("_cache", "_core", "_lock", "files", "has_parts", "sent")
 
     def __init__(self, core: _core.Run | None, known: Sequence[Message] = ()) -> None:
         # Without one, the known messages are all.
@@ -35,23 +36,25 @@ class MessageCache:
         self._lock = threading.Lock()
         self._cache: list[Message] = list(known)
         self.has_parts: bool = any("parts" in message for message in known)
+        self.sent: MessageCache | None = None
         self.files: ScriptFiles | None = None
 
-    def name_files(self, tools: Sequence[str]) -> None:
-        """Name the files in each message for the scripts of these tools."""
+    def name_files(self, tools: Sequence[str], *, lists: bool) -> None:
+        """Name the images and files in messages that are sent, for the scripts of these tools.
+
+        Args:
+            tools: The names of the tools.
+            lists: Whether messages end with a list of tickets.
+        """
         assert self._core is not None
-        with self._lock:
-            self.files = ScriptFiles(self._core, tools)
-            if self.has_parts:
-                # They were read without the names.
-                self._cache = []
+        self.sent = MessageCache(self._core)
+        self.sent.files = ScriptFiles(self._core, tools, lists=lists)
 
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
         if len(cache) < count:
             with self._lock:
-                cache = self._cache
                 for position in range(len(cache), count):
                     cache.append(self._shown(position))
         return cache

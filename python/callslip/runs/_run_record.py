@@ -56,6 +56,14 @@ class RunRecord:
         return self._reads.messages.until(count)
 
     @property
+    def _sent_messages(self) -> Messages:
+        """All messages so far as models are sent them: with the names of files for scripts."""
+        known = self._reads.messages
+        if known.sent is not None and self._core.has_parts:
+            known = known.sent
+        return known.until(self._core.message_count)
+
+    @property
     def tickets(self) -> list[Ticket]:
         """All tickets of this run, oldest first.
 

@@ -32,11 +32,13 @@ class ScriptFiles:
     Args:
         core: The run.
         tools: The names of the tools whose scripts find the files.
+        lists: Whether messages end with a list of tickets.
     """
 
-    def __init__(self, core: _core.Run, tools: Sequence[str]) -> None:
+    def __init__(self, core: _core.Run, tools: Sequence[str], *, lists: bool) -> None:
         self._core = core
         self._tools = tools
+        self._lists = lists
         self._lock = threading.Lock()
         self._read = 0
         self._left = MOST_BYTES
@@ -67,9 +69,11 @@ class ScriptFiles:
         note = self._note(known)
         if not note:
             return content
-        # A list of tickets stays last, as the prompt describes it.
-        before, mark, after = content.rpartition(LIST)
-        return f"{before}\n\n{note}{mark}{after}" if mark else f"{content}\n\n{note}"
+        if self._lists and LIST in content:
+            # The list stays last, as the prompt describes it.
+            before, mark, after = content.rpartition(LIST)
+            return f"{before}\n\n{note}{mark}{after}"
+        return f"{content}\n\n{note}"
 
     def _note(self, known: dict[str, str | None]) -> str:
         there = [f"{FOLDER}/{name} ({label})" for label, name in known.items() if name is not None]

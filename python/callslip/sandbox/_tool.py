@@ -187,8 +187,10 @@ class ScriptTool(Tool[..., Any]):
 
     def _files(self, caller: RunSession | None) -> dict[str, File]:
         """Return the files of the calling run that its model knows."""
-        names = None if caller is None else caller.run._reads.messages.files
-        return names.by_name() if names is not None and self.reads_files else {}
+        sent = None if caller is None else caller.run._reads.messages.sent
+        if sent is None or sent.files is None or not self.reads_files:
+            return {}
+        return sent.files.by_name()
 
     def _start_session(self, run: Run[Any]) -> ScriptSession:
         """Create the session of a run, which may have had one in another process."""

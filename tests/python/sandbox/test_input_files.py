@@ -242,6 +242,7 @@ def test_scripts_find_the_files_of_the_task(protocol, how):
     assert note in "".join(model.requests[0].messages[-1]["content"])
     # What the user has said is as it was.
     assert note not in run.task
+    assert all(note not in message["content"] for message in run.messages)
 
 
 @boxed
