@@ -222,6 +222,24 @@ _MODULES = {
 }
 
 
+_ELSEWHERE = {
+    "Anthropic": 'as_model("anthropic:…")',
+    "BaseTool": "tool, or Tool",
+    "FunctionTool": "tool, or Tool",
+    "MCPServer": "callslip.mcp.MCPServer",
+    "OpenAI": 'as_model("openai:…")',
+    "RunContext": "Context",
+    "Runner": "Agent(…).run_sync(task)",
+    "TestModel": "ScriptedModel",
+    "function_tool": "tool",
+}
+"""Names of other libraries: what is used here."""
+
+
+def _hint(name: str) -> str:
+    return f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+
+
 def __getattr__(name: str) -> Any:
     """Import a name of the package when it is first used."""
     if name in _LAZY:
@@ -229,7 +247,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f"callslip.{name}")
     else:
-        raise AttributeError(f"module 'callslip' has no attribute {name!r}")
+        raise AttributeError(f"module 'callslip' has no attribute {name!r}{_hint(name)}", name=name)
     globals()[name] = value
     return value
 

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -38,7 +38,7 @@ def warn_of_blocking(called: str, instead: str) -> None:
         return
     # The line of the program, whatever of this package stands in between.
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("callslip."):
+    while frame.f_back is not None and _is_own(frame.f_globals):
         level, frame = level + 1, frame.f_back
     warnings.warn(
         f"{called} stops the running event loop until it returns: use await {instead}(…), or call "
@@ -46,6 +46,10 @@ def warn_of_blocking(called: str, instead: str) -> None:
         RuntimeWarning,
         stacklevel=level,
     )
+
+
+def _is_own(names: Mapping[str, object]) -> bool:
+    return str(names.get("__name__")).startswith("callslip.")
 
 
 def _is_in_notebook() -> bool:

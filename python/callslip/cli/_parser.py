@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TypeAlias
+import re
+from typing import NoReturn, TypeAlias
 
+from callslip._base import _lazy
 from callslip._core import __version__
 from callslip._protocols import DEFAULT_PROTOCOL, PROTOCOL_NAMES
 
@@ -18,10 +20,39 @@ _STATUS = (
 # The simplest first.
 _PROTOCOLS = PROTOCOL_NAMES[::-1]
 
+_ELSEWHERE = {
+    "list": "runs",
+    "logs": "show, or export",
+    "ls": "runs",
+    "resume": "chat --resume RUN, or agent.resume(run_id) in a program",
+    "run": "ask",
+    "serve": "console for pages, or work for a worker",
+    "start": "ask",
+    "version": "--version",
+    "worker": "work",
+}
+"""Commands by their names in other programs: what is called here."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says for an unknown command which one to use."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end the program with status 2."""
+        unknown = re.match(
+            r"argument COMMAND: invalid choice: '(.*?)' \(choose from (.*)\)", message
+        )
+        if unknown is not None:
+            word, known = unknown[1], re.findall(r"[a-z]+", unknown[2])
+            near = _lazy.difflib.get_close_matches(word, known, n=1)
+            hint = _ELSEWHERE.get(word) or (near[0] if near else "one of them")
+            message = f"expected a command ({', '.join(known)}): got {word!r}; use {hint}"
+        super().error(message)
+
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser. The option `module` of its result is the module of the command."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="callslip",
         description="Run tasks, look at stored runs, decide on their calls, and check prompts.",
         epilog=_STATUS,
