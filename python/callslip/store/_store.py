@@ -35,6 +35,7 @@ from callslip.events._event import ticket_id
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
 from callslip.runs._feed import tell_deleted
+from callslip.runs._refused import naming_unknown
 from callslip.store._reads import StoreReads
 
 __all__ = ["Durability", "TicketStore", "open_stores", "replay"]
@@ -318,10 +319,11 @@ class TicketStore(StoreReads):
         The run needs less space then. It can be read and resumed as before, but not replayed.
 
         Raises:
-            StoreError: There is no such run, or a driver works on it.
+            UnknownRun: There is no such run.
+            StoreError: A driver works on the run.
         """
         check_run_id(run_id)
-        with run_lock(self, run_id):
+        with run_lock(self, run_id), naming_unknown(self._native, run_id):
             self._native.compact(run_id)
 
     def _end_children(

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from callslip import Agent, FunctionModel, Limits, ScriptedModel, StoreError, TicketStore, tool
 from callslip import errors as all_errors
-from callslip.errors import Busy, CallslipError, DrivenElsewhere, KeyTaken, UsageError
+from callslip.errors import Busy, CallslipError, DrivenElsewhere, KeyTaken, UnknownRun, UsageError
 from callslip.web import error_body, exception_handlers, read_json, status_of
 from scripted import act, finish
 
@@ -157,6 +157,27 @@ def test_a_cancelled_run_takes_no_decision():
         with pytest.raises(UsageError) as caught:
             decide(store.run(run.id))
         assert status_of(caught.value) == 409
+
+
+BY_ID = {
+    "run": lambda agent: agent.store.run("none"),
+    "watch": lambda agent: agent.store.watch("none"),
+    "compact": lambda agent: agent.store.compact("none"),
+    "owner": lambda agent: agent.store.run(agent.run_sync("x").run.id, owner="ann"),
+    "resume": lambda agent: agent.resume_sync("none"),
+    "start": lambda agent: asyncio.run(started(agent)),
+}
+
+
+async def started(agent):
+    agent.start(run="none", say="x")
+
+
+@pytest.mark.parametrize("how", BY_ID.values(), ids=BY_ID)
+def test_a_run_that_is_not_there_is_the_same_error_everywhere(how):
+    agent = Agent(ScriptedModel([finish("done")]), store=TicketStore())
+    with pytest.raises(UnknownRun, match="there is no run"):
+        how(agent)
 
 
 def test_every_exception_has_a_status():
