@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 
 from callslip._base.file_names import FOLDER, MOST_BYTES, MOST_FILES, key_of, safe_name
 from callslip._base.log import GuardedLogger
@@ -18,12 +18,24 @@ from callslip.errors import StoreError, UsageError
 from callslip.parts import File
 from callslip.sandbox._folders import WorkFolder, new_file
 
-__all__ = ["InputFiles", "Source", "check_files"]
+__all__ = ["Brought", "InputFiles", "Source", "check_files"]
 
 Source: TypeAlias = "bytes | Path | File"
 """The content of a file: bytes, the file at a path, or a part of a run."""
 
 _MEGABYTE = 1_000_000
+
+
+class Brought(NamedTuple):
+    """Files that are there for a script.
+
+    Attributes:
+        request: The field of the request with the files, or with their folder.
+        hints: Sentences for the model about unreadable files.
+    """
+
+    request: dict[str, Any]
+    hints: list[str]
 
 
 class InputFiles:
@@ -33,11 +45,12 @@ class InputFiles:
         self._folder: WorkFolder | None = None
         self._sizes: dict[str, int] = {}
 
-    def put(self, files: Mapping[str, Source]) -> list[str]:
+    def bring(self, files: Mapping[str, Source], *, is_here: bool) -> Brought:
         """Add files. One that has the name of an earlier one replaces it.
 
-        Returns:
-            Hints about parts of the run whose bytes cannot be read.
+        Args:
+            files: The files by their names.
+            is_here: Whether scripts run on this machine. Runners elsewhere are sent the content.
 
         Raises:
             UsageError: A file cannot be read, or all of them are too large or too many.
@@ -52,7 +65,7 @@ class InputFiles:
             except StoreError as error:
                 GuardedLogger("callslip.sandbox").warning("no file for scripts: %s", error)
                 hints.append(f"{FOLDER}/{name} is not there: its bytes can't be read")
-        return hints
+        return Brought({"files": str(self.path) if is_here else self._to_list()}, hints)
 
     def _write(self, name: str, source: Source) -> None:
         if self._folder is None:
@@ -65,19 +78,22 @@ class InputFiles:
         left = MOST_BYTES - sum(self._sizes.values())
         if len(self._sizes) >= MOST_FILES:
             raise _too_many()
-        with _opened(name, source) as content, new_file(path) as file:
-            # A file may have grown since it was checked.
-            shutil.copyfileobj(cast("BinaryIO", _Bounded(content, left)), file)
-            self._sizes[name] = file.tell()
-            os.fchmod(file.fileno(), 0o444)
+        try:
+            with _opened(name, source) as content, new_file(path) as file:
+                # A file may have grown since it was checked.
+                shutil.copyfileobj(cast("BinaryIO", _Bounded(content, left)), file)
+                os.fchmod(file.fileno(), 0o444)
+                self._sizes[name] = file.tell()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
     @property
     def path(self) -> Path | None:
         """The folder with the files; `None` if there are none."""
         return None if self._folder is None else self._folder.path
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the files for a runner elsewhere: each with its name, and its bytes in base64."""
+    def _to_list(self) -> list[dict[str, Any]]:
         folder = self.path
         assert folder is not None
         return [

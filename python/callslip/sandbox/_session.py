@@ -18,7 +18,7 @@ from callslip.errors import ScriptRefused, UsageError
 from callslip.sandbox._answerers import ListAnswerer, find_answerer
 from callslip.sandbox._collector import EventCollector, OnEvent
 from callslip.sandbox._folders import ArtifactFolder
-from callslip.sandbox._input_files import InputFiles, Source, check_files
+from callslip.sandbox._input_files import Brought, InputFiles, Source, check_files
 from callslip.sandbox._native import NativeStream, find_interpreter
 from callslip.sandbox._native_place import NativePlace
 from callslip.sandbox._result import Isolation, ScriptResult
@@ -206,19 +206,15 @@ class ScriptSession:
             )
         return given
 
-    def _put_files(self, files: Mapping[str, Source]) -> Steps[list[str] | None]:
-        """Add files for scripts. Returns hints about missing ones; `None` if nobody waits."""
-        if not files:
-            return []
-        missing: list[str] | None = yield InThread(partial(self._inputs.put, files))
-        return missing
-
-    def _files_of_request(self) -> dict[str, Any]:
-        """Return the folder of the files, or their content for a runner elsewhere, if any."""
-        if self._inputs.path is None:
-            return {}
+    def _bring_files(self, files: Mapping[str, Source]) -> Steps[Brought | None]:
+        """Add files for scripts. Returns `None` if nobody waits for the script."""
+        if not files and self._inputs.path is None:
+            return Brought({}, [])
         is_here = self._runner.backend is None
-        return {"files": str(self._inputs.path) if is_here else self._inputs.to_list()}
+        brought: Brought | None = yield InThread(
+            partial(self._inputs.bring, files, is_here=is_here)
+        )
+        return brought
 
     def _open_place(self, restored: Restored | None) -> Place | None:
         """Return the place of the session's scripts; `None` once the session is closed.
@@ -330,10 +326,9 @@ class ScriptSession:
         if not (yield WaitForTurn(self._turn)):
             return _CANCELLED
         try:
-            missing = yield from self._put_files(files)
-            if missing is None:
+            brought = yield from self._bring_files(files)
+            if brought is None:
                 return _CANCELLED
-            more |= self._files_of_request()
             folder = ArtifactFolder(runner._artifacts)
             if runner.backend is None:
                 more["artifacts"] = str(folder.path)
@@ -345,6 +340,7 @@ class ScriptSession:
                 "limits": runner.limits.to_dict(),
                 "dependencies": script["dependencies"],
                 **more,
+                **brought.request,
             }
             collector = EventCollector(listeners, folder)
             kept = yield from self._run_request(request, collector, answerer)
@@ -352,11 +348,8 @@ class ScriptSession:
             self._turn.release()
         if kept is None:
             return _CANCELLED
-        hints = [
-            *script["hints"],
-            *missing,
-            *self._hints(script["code"], collector, interactive=interactive),
-        ]
+        own = self._hints(script["code"], collector, interactive=interactive)
+        hints = [*script["hints"], *brought.hints, *own]
         is_about_input = "EOFError" in "\n".join(collector.stderr.splitlines()[-_LAST:])
         if isinstance(answerer, ListAnswerer) and answerer.ran_out and is_about_input:
             hints.append(answerer.hint)

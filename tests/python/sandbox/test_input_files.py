@@ -184,6 +184,16 @@ def test_wrong_files_are_refused_before_anything_runs(tmp_path):
     assert events == []
 
 
+@boxed
+def test_a_session_goes_on_after_files_that_are_too_large():
+    with PythonRunner(deps=[]) as runner, runner.session() as session:
+        session.run("pass", files={"a": bytes(60_000_000)})
+        with pytest.raises(UsageError, match="^expected at most 100 MB of files for scripts"):
+            session.run("pass", files={"b": bytes(60_000_000)})
+        session.run("pass", files={"a": b"1", "b": b"2"})
+        assert session.run(SHOW).stdout == "a b'1'\nb b'2'\n"
+
+
 def test_a_runner_that_takes_no_files_says_so():
     with PythonRunner(backend=CommandRunner(SERVE), deps=[]) as runner:
         with pytest.raises(UsageError) as caught:
@@ -381,6 +391,25 @@ def test_what_a_script_leaves_is_a_part_of_the_run_and_of_the_next_message(tmp_p
             assert other.run(run_id).parts["T1"].data == b"a,b"
         store.erase(owner="ada")
     assert b"a,b" not in b"".join(one.read_bytes() for one in tmp_path.iterdir())
+
+
+@boxed
+def test_a_log_without_the_bytes_of_its_files_goes_on(caplog):
+    options = {"protocol": "react", "python": PythonRunner(deps=[])}
+    with TicketStore() as store:
+        agent = Agent(ScriptedModel([finish()]), store=store, **options)
+        run = agent.run_sync(["x", File(b"1", name="a.csv")]).run
+        lines = [one for one in run.export().splitlines(keepends=True) if '"base64"' not in one]
+        with TicketStore() as other:
+            code = "import os; print(os.listdir('in'))"
+            model = ScriptedModel([act(NAME, code=code), finish()])
+            agent = Agent(model, store=other, **options)
+            run = other.run(other.import_run("".join(lines)))
+            run.send("Go on.")
+            script = agent.resume_sync(run.id).run.tickets[0].result
+    assert script["hints"] == ["in/a.csv is not there: its bytes can't be read"]
+    assert "no file for scripts: " in caplog.text
+    assert script["stdout"] == "[]\n"
 
 
 # Names.
