@@ -41,7 +41,7 @@ def until(holds):
 
 
 async def submitted(store):
-    return await Fleet(store).submit("writer", "Write and read.")
+    return await Fleet(store).submit("writer", leaving_files.TASK)
 
 
 def check(store, run_id):

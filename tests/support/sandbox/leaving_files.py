@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from callslip import Agent, PythonRunner, TicketStore, tool
+from callslip import Agent, File, PythonRunner, TicketStore, tool
 from callslip.fleet import Fleet
 from callslip.sandbox._file_stores import FolderStore
 from scripted import act, finish, turn_of
@@ -29,8 +29,9 @@ WRITE = (
     "open('out/table.csv', 'w').write('1,2')\n"
     "open('notes', 'w').write('written by the first script')"
 )
-READ = "import os\nprint(open('notes').read(), sorted(os.listdir('out')), end='')"
-TOLD = "written by the first script ['table.csv']"
+READ = "import os\nprint(open('notes').read(), sorted(os.listdir('out')), os.listdir('in'), end='')"
+TOLD = "written by the first script ['table.csv'] ['given.csv']"
+TASK = ["Write and read.", File(b"1,2", name="given.csv")]
 
 
 @tool(needs_approval=True, effect="idempotent")
@@ -100,7 +101,7 @@ def main() -> None:
             print("ready", flush=True)
             asyncio.run(fleet.work(grace=5))
         else:
-            agent(runner, hang=options.hang, store=store).run_sync("Write and read.")
+            agent(runner, hang=options.hang, store=store).run_sync(TASK)
 
 
 if __name__ == "__main__":
