@@ -29,9 +29,12 @@ WRITE = (
     "open('out/table.csv', 'w').write('1,2')\n"
     "open('notes', 'w').write('written by the first script')"
 )
-READ = "import os\nprint(open('notes').read(), sorted(os.listdir('out')), os.listdir('in'), end='')"
-TOLD = "written by the first script ['table.csv'] ['given.csv']"
-TASK = ["Write and read.", File(b"1,2", name="given.csv")]
+READ = (
+    "import os\nprint(open('notes').read(), *(sorted(os.listdir(one)) for one in ('out', 'in')), "
+    "end='')"
+)
+TOLD = "written by the first script ['table.csv'] ['a-2.csv', 'a.csv']"
+TASK = ["Write and read.", File(b"1", name="a.csv"), File(b"2", name="b/../a.csv")]
 
 
 @tool(needs_approval=True, effect="idempotent")
