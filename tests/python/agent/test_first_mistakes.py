@@ -1,11 +1,14 @@
 """Mistakes of newcomers: each message says what to do."""
 
 import asyncio
+import gc
 import inspect
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from callslip import Agent, Limits, ReactProtocol, UsageError, as_model, tool
+from callslip import Agent, Limits, ReactProtocol, TicketStore, UsageError, as_model, show, tool
 
 FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "done", "task_successful": true}'
 
@@ -110,3 +113,59 @@ def test_a_stream_that_is_not_entered():
     for wrong in (awaited, looped):
         with pytest.raises(UsageError, match=r"use async with agent.stream\(…\) as run"):
             asyncio.run(wrong())
+
+
+BLOCKING = {
+    "agent.run_sync": lambda agent, run: agent.run_sync("?"),
+    "agent.stream_sync": lambda agent, run: agent.stream_sync("?"),
+    "agent.resume_sync": lambda agent, run: agent.resume_sync(run.id),
+    "agent.resume_all_sync": lambda agent, run: agent.resume_all_sync(),
+    "run.send_sync": lambda agent, run: run.send_sync("And?"),
+}
+
+
+@pytest.mark.parametrize(("called", "call"), BLOCKING.items(), ids=BLOCKING)
+def test_a_sync_call_in_a_running_loop_says_what_to_await(called, call):
+    agent = Agent(model, store=TicketStore())
+    run = agent.run_sync("?").run
+
+    async def blocked():
+        return call(agent, run)
+
+    instead = called.removesuffix("_sync")
+    told = rf"{called} stops the running event loop.*: use await {instead}\(…\)"
+    with pytest.warns(RuntimeWarning, match=told) as warned:
+        assert asyncio.run(blocked()) is not None
+    assert [one.filename for one in warned] == [__file__]
+
+
+def test_a_notebook_is_told_nothing_of_its_loop(monkeypatch):
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+
+    async def cell():
+        return Agent(model).run_sync("?").value
+
+    assert asyncio.run(cell()) == "done"
+
+
+def test_a_thread_without_a_loop_is_told_nothing():
+    async def handler():
+        return await asyncio.to_thread(Agent(model).run_sync, "?")
+
+    assert asyncio.run(handler()).value == "done"
+
+
+def test_what_is_shown_is_awaited_or_told():
+    async def forgotten():
+        assert "use await show(…)" in repr(show(Agent(model).stream("?")))
+        gc.collect()
+
+    async def iterated():
+        async for _ in show(Agent(model).stream("?")):
+            pass
+
+    with pytest.warns(RuntimeWarning, match=r"never awaited.*: use await show\(…\)"):
+        asyncio.run(forgotten())
+    asyncio.run(iterated())
+    gc.collect()
