@@ -233,7 +233,7 @@ _ELSEWHERE = {
     "TestModel": "ScriptedModel",
     "function_tool": "tool",
 }
-"""Names of other libraries: what is used here."""
+"""Replacements for names of other libraries."""
 
 
 def _hint(name: str) -> str:

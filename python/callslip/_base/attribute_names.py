@@ -1,4 +1,4 @@
-"""Errors about attributes that there are not, by the names of other libraries."""
+"""Errors about unknown attributes, with hints for names of other libraries."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ OF_AGENTS: Final[Mapping[str, str]] = {
     "memory output_type": "Agent(…, store=…, returns=…), or agent.replace(…)",
     "conversation messages": "result.messages of what agent.run_sync(task) returns",
 }
-"""Attributes of agents in other libraries: what is used here."""
+"""Replacements for attributes of agents in other libraries."""
 
 
 def knows_attributes(elsewhere: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
-    """Say for an unknown attribute of a class what to use in its place.
+    """Add a hint to the error for an unknown attribute of a class.
 
-    Type checkers are not told of it, so that they find such attributes themselves.
+    Type checkers still report unknown attributes.
 
     Args:
-        elsewhere: What to use, by the names of other libraries; several names by a space.
+        elsewhere: Hints by the names of other libraries, with spaces between them.
     """
     hints = {name: hint for names, hint in elsewhere.items() for name in names.split()}
 
     def decorate(kind: type[T]) -> type[T]:
         def missing(self: T, name: str) -> object:
             if hasattr(type(self), name):
-                # What its own code has raised.
+                # Its own code has raised this.
                 return object.__getattribute__(self, name)
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             hint = f"; use {hints[name]}" if name in hints else ""

@@ -27,10 +27,10 @@ _CAUSES = 8
 
 
 def unreached(error: BaseException) -> str | None:
-    """Return which server a request could not be sent to, and what to check.
+    """Return the address of the server that a client could not reach, and a hint.
 
     Args:
-        error: What a client has raised.
+        error: The exception of a client.
 
     Returns:
         Such as `127.0.0.1:8080: Connection refused; check that …`; `None` for other failures, and

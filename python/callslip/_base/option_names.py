@@ -1,4 +1,4 @@
-"""Errors about options that there are not, for who knows them by the names of another library."""
+"""Errors about unknown options, with hints for names of other libraries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "usage_limits": "limits=…",
     "verbose": "agent.stream(…), whose events say what happens",
 }
-"""Options of agents by their names in other libraries: what is passed here."""
+"""Replacements for options of other libraries."""
 
 
 _SHOWN = 6
@@ -63,11 +63,11 @@ _SHOWN = 6
 def knows_names(
     what: str, elsewhere: Mapping[str, str] = _ELSEWHERE
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Say for arguments that a function does not take what to pass in their place.
+    """Raise errors with hints for arguments that a function does not take.
 
     Args:
-        what: What has the options, for the error: `"Agent"`.
-        elsewhere: What to pass, by the names of other libraries. Default: those of agents.
+        what: The name of the function, for the error: `"Agent"`.
+        elsewhere: Hints by the names of other libraries. Default: those of agents.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -105,9 +105,9 @@ class _Taken:
     """The arguments that a function takes.
 
     Args:
-        what: What has them, for errors.
+        what: The name of the function, for errors.
         function: The function.
-        elsewhere: What to pass, by the names of other libraries.
+        elsewhere: Hints by the names of other libraries.
     """
 
     def __init__(

@@ -123,7 +123,7 @@ def new_session(
 
 
 def _stand_below(session: RunSession, enclosing: tuple[RunSession, int] | None) -> None:
-    """Put a new run below the one that calls, if any, whose watchers may want to know of it."""
+    """Put a new run below the calling run, if there is one, and tell its watchers."""
     if enclosing is None:
         return
     above, ticket = enclosing

@@ -26,17 +26,17 @@ def is_in_loop() -> bool:
 
 
 def warn_of_blocking(called: str, instead: str) -> None:
-    """Warn if an event loop runs in this thread, which nothing else can use until a call returns.
+    """Warn if a sync call is about to block the event loop of this thread.
 
-    A notebook has such a loop too. Its cells run one after the other, so nothing is said there.
+    Notebooks get no warning: their cells run one after the other anyway.
 
     Args:
-        called: What was called.
-        instead: What to await instead.
+        called: The sync function.
+        instead: The async function.
     """
     if not is_in_loop() or _is_in_notebook():
         return
-    # The line of the program, whatever of this package stands in between.
+    # The warning names the line of the program.
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_own(frame.f_globals):
         level, frame = level + 1, frame.f_back

@@ -336,8 +336,8 @@ class Agent(AgentRuns[AnswerT]):
     ) -> RunResult[AnswerT]:
         """Run a task to its end, in this thread. Use `await agent.run(…)` in async functions.
 
-        A running event loop in this thread stops meanwhile. Except in a notebook, a
-        `RuntimeWarning` says so.
+        A running event loop in this thread stops meanwhile. Outside of notebooks, this
+        emits a `RuntimeWarning`.
 
         The arguments are the same as for `run`. A sync `approve` or `answer` is called in this
         thread, unless the run or the tool has a time limit.

@@ -1,4 +1,4 @@
-"""What the functions of an agent need of a run: its deps."""
+"""The deps that the functions of an agent need."""
 
 from __future__ import annotations
 

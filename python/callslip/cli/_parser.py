@@ -31,14 +31,14 @@ _ELSEWHERE = {
     "version": "--version",
     "worker": "work",
 }
-"""Commands by their names in other programs: what is called here."""
+"""Replacements for commands of other programs."""
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says for an unknown command which one to use."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end the program with status 2."""
+        """Print the error, and end the program with status 2."""
         unknown = re.match(
             r"argument COMMAND: invalid choice: '(.*?)' \(choose from (.*)\)", message
         )

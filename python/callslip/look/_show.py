@@ -130,7 +130,7 @@ class Shown(Generic[AnswerT]):
 
 
 def _advice(given: object) -> str:
-    """Return what to pass in place of what cannot be shown."""
+    """Return a hint for an object that cannot be shown."""
     if inspect.iscoroutine(given):
         given.close()
         return "pass agent.stream(…) in place of agent.run(…)"

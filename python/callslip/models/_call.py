@@ -225,7 +225,7 @@ def _check_callable(model: object) -> None:
 
 
 def _advice(given: object) -> str:
-    """Return what to pass in place of what is no model."""
+    """Return a hint for an object that is no model."""
     if isinstance(given, str):
         name = given if ":" in given else f"openai:{given}"
         return f"pass as_model({name!r}), for example"

@@ -134,7 +134,7 @@ class ScriptedModel:
         UnexpectedCall: When called after its last reply.
     """
 
-    # In the ticket protocol, the next reply is given once the calls before it have ended.
+    # In the ticket protocol, the run waits for calls before it asks for the next reply.
     is_scripted = True
 
     def __init__(

@@ -45,7 +45,7 @@ _ELSEWHERE = {
     "tokens token_usage": "result.usage",
     "send send_sync": "result.run.send(message)",
 }
-"""Attributes of other libraries: what is used here."""
+"""Replacements for attributes of other libraries."""
 
 
 @knows_attributes(_ELSEWHERE)

@@ -56,7 +56,7 @@ _ELSEWHERE = {
     "steps tool_calls": "run.tickets",
     "run_id": "run.id",
 }
-"""Attributes of other libraries: what is used here."""
+"""Replacements for attributes of other libraries."""
 
 
 @knows_attributes(_ELSEWHERE)

@@ -77,7 +77,7 @@ _ELSEWHERE = {
     "list all keys items": "store.runs()",
     "delete remove": "store.erase(…)",
 }
-"""Attributes of other libraries: what is used here."""
+"""Replacements for attributes of other libraries."""
 
 
 @knows_attributes(_ELSEWHERE)
@@ -381,7 +381,7 @@ class TicketStore(StoreReads):
         self.close()
 
     def __deepcopy__(self, memo: object) -> Self:
-        # What is open is shared.
+        # The open file is shared.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

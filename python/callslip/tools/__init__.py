@@ -108,7 +108,7 @@ _ELSEWHERE = {
     "side_effects": "readonly=… or effect=…",
     "strict": "nothing: arguments are always checked",
 }
-"""Options of tools by their names in other libraries: what is passed here."""
+"""Replacements for options of tools in other libraries."""
 
 
 @overload

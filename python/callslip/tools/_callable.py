@@ -282,7 +282,7 @@ def check_function(function: object) -> None:
 
 
 def _advice(given: object) -> str:
-    """Return what to pass in place of what is no function."""
+    """Return a hint for an object that is no function."""
     if isinstance(given, str):
         return "pass the function itself, not its name"
     if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""The hints of functions, and what they say of the context."""
+"""Type hints of functions, and of their contexts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def is_context(annotation: Any, context_type: type) -> bool:
 
 
 def context_with_deps(annotation: Any, context_type: type) -> str | None:
-    """Return `Context[Deps]` as text, if the annotation is one whose deps can't be `None`."""
+    """Return `Context[Deps]` as text, if the annotation is one and its deps can't be `None`."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return context_with_deps(get_args(annotation)[0], context_type)
@@ -112,7 +112,7 @@ def context_with_deps(annotation: Any, context_type: type) -> str | None:
 
 
 def _takes_none(hint: Any) -> bool:
-    """Whether `None` may be of a type; `True` for types of which that is not known."""
+    """Whether a type includes `None`; `True` if this is unknown."""
     if hint is Any:  # a class, which takes no `isinstance`
         return True
     origin = get_origin(hint)
@@ -146,7 +146,7 @@ def taken_with_deps(function: Callable[..., Any], context_type: type) -> str | N
         try:
             found = context_with_deps(resolve(parameter), context_type)
         except ToolError:
-            # A name of a function's own: what cannot be read says nothing.
+            # A local name of a function.
             continue
         if found is not None:
             return found

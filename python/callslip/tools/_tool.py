@@ -86,7 +86,7 @@ _ELSEWHERE = {
     "args args_schema input_schema params_json_schema schema": "tool.parameters",
     "func fn": "the tool as a function: tool(…)",
 }
-"""Attributes of other libraries: what is used here."""
+"""Replacements for attributes of other libraries."""
 
 
 @knows_attributes(_ELSEWHERE)
@@ -258,7 +258,7 @@ class Tool(Generic[P, R]):
         return Tool(function, names=self._names, **self._options())
 
     def _options(self) -> dict[str, Any]:
-        """Return the options of the tool, but for `concurrency`."""
+        """Return the options of the tool without `concurrency`."""
         names = ("readonly", "effect", "reconcile", "repeatable", "timeout", "needs_approval")
         return {
             "name": self._own_texts[0],
@@ -371,7 +371,7 @@ class Tool(Generic[P, R]):
         try:
             return None if self.external else self._signature.needs_deps
         except ToolError:
-            # Of a handler, whose hints are read with its first call.
+            # The hints of a handler are read with its first call.
             return None
 
     @functools.cached_property
@@ -449,7 +449,7 @@ class Tool(Generic[P, R]):
             return self._outcome_of_error(error)
 
     def _failed(self, error: Exception, context: Context | None) -> Outcome:
-        """Return the outcome of a call whose function raised `error`."""
+        """Return the outcome of a call that raised `error`, and warn of missing deps."""
         warn_of_no_deps(self.name, error, context)
         return self._outcome_of_error(error)
 

@@ -1,4 +1,4 @@
-"""Copies of agents, in this process and in another one; what can't be copied is named."""
+"""Copies of agents, in this process and in another one."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Runs without the deps that their functions declare to need: the developer is told, no model."""
+"""Runs without the deps that their functions need raise an error before the first request."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Code as a newcomer types it, and what its message has to say. None of it waits for anything."""
+"""Mistakes of newcomers, with essential words of each message. None of the code waits."""
 
 import asyncio
 import contextlib
@@ -190,7 +190,7 @@ ROWS = [
 
 
 def message_of(code):
-    """Return the message of what the code raises, and what it warns of."""
+    """Return the message of the exception and the warnings of the code."""
     names = {}
     exec(SETUP, names)  # the code of this file
     code = code.replace("): ...; ", "): ...\n")
