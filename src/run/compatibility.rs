@@ -66,7 +66,7 @@ impl Comparison {
             ));
         }
         found.extend(external_differences(kept.external.as_deref(), offered.external.as_deref()));
-        if kept.effect != offered.effect {
+        if kept.effect != offered.effect && !is_implied(kept, offered) {
             let (before, now) = (effect(kept.effect), effect(offered.effect));
             found.push(format!("has the effect '{now}' now, and '{before}' in the run: keep effect='{before}'"));
         }
@@ -96,6 +96,12 @@ impl Comparison {
         }
         self.differences.extend(found.into_iter().map(|found| format!("the tool '{name}' {found}")));
     }
+}
+
+/// Whether the effect differs only because a tool that changes nothing is `pure` by default, and was `once` up to 0.2. The
+/// run keeps `once`, which repeats nothing.
+fn is_implied(kept: &ToolSpec, offered: &ToolSpec) -> bool {
+    kept.readonly && offered.readonly && (kept.effect, offered.effect) == (Effect::Once, Effect::Pure)
 }
 
 fn kind(kind: ToolKind) -> &'static str {
