@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Hold a conversation, one turn a line, until the input ends."""
+    """Have a conversation, one turn a line, until the input ends."""
     run_id = None if options.resume is None else _kept_run(options)
     # Without a file, the store is in memory and lasts as long as the conversation.
     with TicketStore() if options.store is None else new_store(options.store) as store:

@@ -91,7 +91,7 @@ def _add_tasks(commands: Commands) -> None:
         "--store", metavar="FILE", help="the file or the URL of a store that keeps the run"
     )
 
-    parser = _add(commands, "chat", "_chat", "Hold a conversation, one message a line.")
+    parser = _add(commands, "chat", "_chat", "Have a conversation, one message a line.")
     _add_agent(parser)
     parser.add_argument(
         "--store", metavar="FILE", help="the file or the URL of a store that keeps the run"
