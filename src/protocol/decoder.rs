@@ -1,6 +1,6 @@
 //! The push decoder: chunks of a reply in, one move or one violation out.
 
-use super::{Move, Protocol, ToolCall, Violation, around, untagged_call};
+use super::{Move, Protocol, TextSpans, ToolCall, Violation, around, untagged_call};
 use crate::reply::{ReadLimits, Repair, RepairPolicy, Span};
 use crate::tool::ToolSet;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,8 @@ pub struct Reply {
     pub reasoning: Option<String>,
     /// The text before a tool block (chatty); `None` where there is none.
     pub narration: Option<String>,
+    /// Where the texts for people stand.
+    pub spans: TextSpans,
     /// The move, or what is wrong.
     pub outcome: Result<Move, Violation>,
     /// What was repaired, in the order of the text.
@@ -126,7 +128,8 @@ impl Reply {
     /// The reply as a violation: nothing of it was repaired, dropped or told.
     pub(crate) fn refused(self, violation: Violation) -> Self {
         let (repairs, discarded, around) = (Vec::new(), Vec::new(), Vec::new());
-        Self { outcome: Err(violation), repairs, discarded, around, narration: None, ..self }
+        let spans = self.spans.only_thoughts();
+        Self { outcome: Err(violation), repairs, discarded, around, narration: None, spans, ..self }
     }
 }
 

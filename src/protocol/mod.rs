@@ -26,6 +26,7 @@ mod retraction;
 pub mod snapshot;
 pub mod stored_protocol;
 mod surrounding_text;
+pub mod text_spans;
 pub(crate) mod unknown_keys;
 pub mod untagged_call;
 mod violations;
@@ -49,6 +50,7 @@ pub use options::ProtocolOptions;
 pub use prompt::TemplateError;
 pub use react::React;
 pub use snapshot::ReplySnapshot;
+pub use text_spans::{ShownTexts, TextSpans};
 pub use ticket::Ticket;
 
 use crate::reply::Span;
@@ -179,9 +181,9 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether thoughts are a JSON string of the reply (react).
-    fn thoughts_in_json(&self) -> bool {
-        false
+    /// The text of a part of a reply as people should see it: what stands there, or what it says where that is JSON.
+    fn shown<'a>(&self, reply: &'a str, span: Span) -> Cow<'a, str> {
+        Cow::Borrowed(span.of(reply))
     }
 
     /// Whether each message to the model lists tickets (ticket).

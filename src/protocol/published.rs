@@ -18,7 +18,7 @@ use super::chatty::read::NO_REASONING;
 use super::reasoning::gaps;
 use super::repair_notes::RepairNotes;
 use super::surrounding_text::{invents, leading, shifted, without_tokens};
-use super::{Code, Decoder, FinishReason, Move, ReadOptions, Reply, ToolCall, Violation, violations};
+use super::{Code, Decoder, FinishReason, Move, ReadOptions, Reply, TextSpans, ToolCall, Violation, violations};
 use crate::reply::{BoxedViolation, RepairCode, RepairPolicy, Span, Value};
 pub(super) use call::Call;
 use decoders::{Final, Lenient, Named};
@@ -259,7 +259,8 @@ impl Forms {
         let mark = Mark { span: Span::at(place.start), row: &BARE };
         let mut calls = calls;
         calls.first_mut()?.repairs.extend(repairs);
-        let before = Reply { narration: None, ..before.clone() };
+        let mut before = Reply { narration: None, ..before.clone() };
+        before.spans = before.spans.only_thoughts();
         Some(Found { calls, mark, place, before, invented: None, tokens: None, open: false, answer: None })
     }
 
@@ -351,7 +352,9 @@ impl Forms {
         if let Some(answer) = answer {
             let (value, success) = (Arc::new(Value::from(answer.of(raw))), self.host.says_success.then_some(true));
             let outcome = Ok(Move::Finish { value, success, coerced: Vec::new() });
-            return Ok(Reply { raw: raw.to_owned(), narration: None, outcome, repairs: notes.into_sorted(), ..before });
+            let spans = TextSpans { answer: vec![answer], ..before.spans.only_thoughts() };
+            let (raw, repairs) = (raw.to_owned(), notes.into_sorted());
+            return Ok(Reply { raw, narration: None, spans, outcome, repairs, ..before });
         }
         let outcome = Move::Call { calls: self.numbered(calls, &mut notes)? };
         let around = Around::new(raw, place, gaps(0, place.start, reasoning), gaps(place.end, raw.len(), reasoning));
@@ -362,9 +365,12 @@ impl Forms {
             Ok(Move::Finish { value, .. }) => value.as_str().map(str::to_owned),
             _ => None,
         };
+        let said = if narration.is_some() { before.spans.answer.clone() } else { Vec::new() };
+        let spans = TextSpans { narration: said, ..before.spans.only_thoughts() };
         Ok(Reply {
             raw: raw.to_owned(),
             narration,
+            spans,
             outcome: Ok(outcome),
             repairs: notes.into_sorted(),
             discarded: invented.into_iter().collect(),

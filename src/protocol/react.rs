@@ -8,7 +8,7 @@ use super::grammar::{Grammar, Scope};
 use super::message_entry::{MessageEntry, Outcomes, ends_line, indented, quote, repetition};
 use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint, text_spans};
 use crate::reply::{RepairPolicy, Span};
 use crate::tool::{Budget, Layout, ToolSet, ToolSpec, agent_tools};
 use serde::{Deserialize, Serialize};
@@ -156,8 +156,12 @@ impl Protocol for React {
         Some(FINISH)
     }
 
-    fn thoughts_in_json(&self) -> bool {
-        true
+    fn shown<'a>(&self, reply: &'a str, span: Span) -> Cow<'a, str> {
+        let text = span.of(reply);
+        match text_spans::string(text) {
+            Some(says) => Cow::Owned(says),
+            None => text_spans::read_again(self, reply, span).map_or(Cow::Borrowed(text), Cow::Owned),
+        }
     }
 
     fn examples(&self, prompt: &str) -> Vec<Span> {

@@ -7,18 +7,25 @@ use crate::reply::envelope::{Envelope, Mark};
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     text: String,
+    /// Where the text stands in the reply; parts are a line apart.
+    spans: Vec<Span>,
     /// Blanks that count only if more text follows.
     blanks: String,
+    /// Where these stand.
+    blank_spans: Vec<Span>,
 }
 
 impl Growing {
-    /// Takes more text and gives what is certain now.
-    pub(crate) fn push(&mut self, more: &str) -> Option<String> {
+    /// Takes more text, the piece of the reply, and gives what is certain now.
+    pub(crate) fn push(&mut self, reply: &str, piece: Span) -> Option<String> {
+        let more = piece.of(reply);
         let more = if self.text.is_empty() { more.trim_start() } else { more };
+        let start = piece.end - more.len();
         let kept = more.trim_end();
         if kept.is_empty() {
             if !self.text.is_empty() {
                 self.blanks.push_str(more);
+                extend(&mut self.blank_spans, Span::new(start, piece.end));
             }
             return None;
         }
@@ -26,6 +33,11 @@ impl Growing {
         told.push_str(kept);
         self.text.push_str(&told);
         self.blanks.push_str(more.get(kept.len()..).unwrap_or(""));
+        let end = start + kept.len();
+        for span in self.blank_spans.drain(..).chain([Span::new(start, end)]) {
+            extend(&mut self.spans, span);
+        }
+        extend(&mut self.blank_spans, Span::new(end, piece.end));
         Some(told)
     }
 
@@ -33,6 +45,7 @@ impl Growing {
     pub(crate) fn part(&mut self) {
         if !self.text.is_empty() {
             self.blanks.clear();
+            self.blank_spans.clear();
             self.blanks.push('\n');
         }
     }
@@ -45,6 +58,20 @@ impl Growing {
     /// The whole text, if there is any.
     pub(crate) fn into_text(self) -> Option<String> {
         (!self.text.is_empty()).then_some(self.text)
+    }
+
+    /// Where the text stands in the reply.
+    pub(crate) fn take_spans(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.spans)
+    }
+}
+
+/// Adds a span behind the others, as one with the last if nothing lies between them.
+fn extend(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        _ if span.start == span.end => {}
+        Some(last) if last.end == span.start => last.end = span.end,
+        _ => spans.push(span),
     }
 }
 
@@ -71,7 +98,7 @@ impl Reasoning {
         };
         let more = Span::new(self.told.max(content.start), content.end);
         self.told = content.end;
-        let told = self.text.push(more.of(text));
+        let told = self.text.push(text, more);
         if mark.is_some() {
             self.text.part();
         }

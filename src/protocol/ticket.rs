@@ -8,7 +8,7 @@ use super::grammar::{Grammar, Scope};
 use super::message_entry::{MessageEntry, Outcomes, quote, repetition};
 use super::prompt::{Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
-use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint};
+use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint, text_spans};
 use crate::reply::Span;
 use crate::reply::tag::Tag;
 use crate::ticket::{Outcome, TicketId, is_false};
@@ -198,6 +198,15 @@ impl Protocol for Ticket {
 
     fn delegates(&self) -> bool {
         true
+    }
+
+    fn shown<'a>(&self, reply: &'a str, span: Span) -> Cow<'a, str> {
+        let text = span.of(reply);
+        // Only an answer is JSON. Few thoughts begin as a string does.
+        if text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '{' | '[' | '-')) {
+            return Cow::Borrowed(text);
+        }
+        text_spans::read_again(self, reply, span).map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
     fn lists_tickets(&self) -> bool {

@@ -191,12 +191,6 @@ impl PyProtocol {
         self.protocol.narrates()
     }
 
-    /// Whether thoughts are a JSON string of the reply.
-    #[getter]
-    fn thoughts_in_json(&self) -> bool {
-        self.protocol.thoughts_in_json()
-    }
-
     /// Whether each message to the model lists tickets.
     #[getter]
     fn lists_tickets(&self) -> bool {

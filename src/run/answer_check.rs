@@ -2,8 +2,9 @@
 
 use super::event::Event;
 use super::machine::RunMachine;
-use super::state::Phase;
+use super::state::{Offered, Phase};
 use crate::codes::Code;
+use crate::protocol::TextSpans;
 use crate::reply::violation::Violation;
 
 /// Characters of the program's words that the model is told.
@@ -20,8 +21,8 @@ impl RunMachine {
         if !self.is_checking(turn) {
             return;
         }
-        if let Some(moved) = self.state.position.offered.as_deref().cloned() {
-            self.emit(Event::Moved { turn, moved }, now);
+        if let Some(Offered { moved, spans }) = self.state.position.offered.as_deref().cloned() {
+            self.emit(Event::Moved { turn, moved, spans }, now);
             self.advance(now);
         }
     }
@@ -33,6 +34,8 @@ impl RunMachine {
         }
         let why: String = why.trim().trim_end_matches('.').chars().take(LONG).collect();
         let why = if why.is_empty() { "the answer was refused".to_owned() } else { why };
-        self.record_violation(Violation::new(Code::InvalidAnswer, why), now);
+        let spans =
+            self.state.position.offered.as_ref().map_or_else(TextSpans::default, |offered| offered.spans.clone());
+        self.record_violation(Violation::new(Code::InvalidAnswer, why), spans, now);
     }
 }

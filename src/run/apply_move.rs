@@ -7,13 +7,13 @@ use super::machine::{RunMachine, SharedLimits};
 use super::plan::{self, Planned, Refusal};
 use super::untrusted::inherits_untrusted;
 use crate::codes::Code;
-use crate::protocol::Move;
+use crate::protocol::{Move, TextSpans};
 use crate::reply::violation::Violation;
 use crate::ticket::TicketId;
 use crate::tool::Approval;
 
 impl RunMachine {
-    pub(super) fn apply_move(&mut self, moved: Move, now: f64) {
+    pub(super) fn apply_move(&mut self, moved: Move, spans: TextSpans, now: f64) {
         if let Some(limit) = self.state.position.last_turn
             && !matches!(moved, Move::Finish { .. })
         {
@@ -24,14 +24,14 @@ impl RunMachine {
             Move::Finish { .. } => match self.answer_allowed() {
                 Ok(()) if self.setup.checks_answer => {
                     let turn = self.state.position.turn;
-                    return self.emit(Event::AnswerOffered { turn, moved }, now);
+                    return self.emit(Event::AnswerOffered { turn, moved, spans }, now);
                 }
                 allowed => allowed,
             },
             Move::Call { .. } | Move::Delegate { .. } => match self.plan(&moved, now) {
                 Ok(planned) => {
                     let turn = self.state.position.turn;
-                    self.emit(Event::Moved { turn, moved }, now);
+                    self.emit(Event::Moved { turn, moved, spans }, now);
                     for call in planned {
                         self.open(call, now);
                     }
@@ -46,10 +46,10 @@ impl RunMachine {
         match refused {
             Ok(()) => {
                 let turn = self.state.position.turn;
-                self.emit(Event::Moved { turn, moved }, now);
+                self.emit(Event::Moved { turn, moved, spans }, now);
                 self.advance(now);
             }
-            Err(violation) => self.record_violation(violation, now),
+            Err(violation) => self.record_violation(violation, spans, now),
         }
     }
 

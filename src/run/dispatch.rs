@@ -153,7 +153,8 @@ impl RunMachine {
             }
             Phase::Checking if self.given.checked < self.state.position.turn => {
                 self.given.checked = self.state.position.turn;
-                if let Some(Move::Finish { value, .. }) = self.state.position.offered.as_deref() {
+                let offered = self.state.position.offered.as_ref();
+                if let Some(Move::Finish { value, .. }) = offered.map(|offered| &offered.moved) {
                     commands.push(Command::CheckAnswer { turn: self.state.position.turn, value: Arc::clone(value) });
                 }
             }

@@ -6,7 +6,7 @@ use super::limits::{Limit, Limits};
 use super::own_setup::Instructions;
 use super::snapshot::Snapshot;
 use crate::part::Part;
-use crate::protocol::{FinishReason, Message, Move, Violation};
+use crate::protocol::{FinishReason, Message, Move, TextSpans, Violation};
 use crate::reply::{Repair, Value};
 use crate::ticket::{External, Outcome, TicketId, TicketKind, is_false};
 use crate::tool::MoreApproval;
@@ -320,6 +320,9 @@ pub enum Event {
         /// The turn of the reply.
         turn: u32,
         violation: Box<Violation>,
+        /// Where the reply has texts for people.
+        #[serde(flatten)]
+        spans: TextSpans,
     },
     /// The model gave an answer, which the program is to check before it counts.
     AnswerOffered {
@@ -328,6 +331,9 @@ pub enum Event {
         /// The final answer.
         #[serde(rename = "move")]
         moved: Move,
+        /// Where the reply has texts for people.
+        #[serde(flatten)]
+        spans: TextSpans,
     },
     /// The move of a valid reply.
     Moved {
@@ -336,6 +342,9 @@ pub enum Event {
         /// What it asks for.
         #[serde(rename = "move")]
         moved: Move,
+        /// Where the reply has texts for people.
+        #[serde(flatten)]
+        spans: TextSpans,
     },
     /// A message of the user, during the run or after its end. The run continues with it.
     UserSaid {
@@ -447,6 +456,21 @@ impl Event {
     /// A call ended, without images or files, and no other run worked on it.
     pub fn completed(ticket: TicketId, outcome: Outcome) -> Self {
         Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None, untrusted: false }
+    }
+
+    /// Where the reply of this turn has texts for people.
+    pub fn spans(&self) -> Option<&TextSpans> {
+        match self {
+            Self::Violated { spans, .. } | Self::AnswerOffered { spans, .. } | Self::Moved { spans, .. } => Some(spans),
+            _ => None,
+        }
+    }
+
+    /// Forgets where the reply has texts for people.
+    pub(super) fn forget_spans(&mut self) {
+        if let Self::Violated { spans, .. } | Self::AnswerOffered { spans, .. } | Self::Moved { spans, .. } = self {
+            *spans = TextSpans::default();
+        }
     }
 
     /// The ticket of which this has what came of an attempt: an outcome, a failure, or that it comes from outside.

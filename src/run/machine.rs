@@ -13,7 +13,7 @@ use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
 use crate::part::{self, Part, TextForm};
-use crate::protocol::Message;
+use crate::protocol::{Message, TextSpans};
 use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId, TicketKind};
 use crate::tool::MoreApproval;
@@ -357,9 +357,10 @@ impl RunMachine {
         }
     }
 
-    pub(super) fn record_violation(&mut self, violation: Violation, now: f64) {
+    pub(super) fn record_violation(&mut self, violation: Violation, spans: TextSpans, now: f64) {
         let message = violation.message.clone();
-        self.emit(Event::Violated { turn: self.state.position.turn, violation: Box::new(violation) }, now);
+        let turn = self.state.position.turn;
+        self.emit(Event::Violated { turn, violation: Box::new(violation), spans }, now);
         if let Some(limit) = self.state.position.last_turn {
             let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
             return self.finish(StopReason::Limit, Some(error), now);

@@ -7,7 +7,7 @@ use super::event::{Event, Note, Record, Start};
 use super::machine::RunMachine;
 use super::plan::Refusal;
 use super::state::Phase;
-use crate::protocol::{FinishReason, Move};
+use crate::protocol::{FinishReason, Move, Reply, TextSpans};
 use std::sync::Arc;
 
 /// The first version whose records say with which arguments a call is made that uses other calls' results.
@@ -98,9 +98,13 @@ impl RunMachine {
         }
         let mut events = rest.iter().map(|record| &record.event);
         match events.next() {
-            Some(Event::Moved { moved, .. }) => self.follow_recorded(moved, rest.get(1..).unwrap_or_default(), now),
+            Some(Event::Moved { moved, spans, .. }) => {
+                self.follow_recorded(moved, spans, rest.get(1..).unwrap_or_default(), now);
+            }
             Some(offered @ Event::AnswerOffered { .. }) => self.emit(offered.clone(), now),
-            Some(Event::Violated { violation, .. }) => self.record_violation((**violation).clone(), now),
+            Some(Event::Violated { violation, spans, .. }) => {
+                self.record_violation((**violation).clone(), spans.clone(), now);
+            }
             Some(Event::Noted { note: note @ Note::Exhausted(limit) }) => {
                 self.emit(Event::Noted { note: note.clone() }, now);
                 self.limit(*limit, now);
@@ -122,7 +126,7 @@ impl RunMachine {
     }
 
     /// Makes a move that was checked when it was logged. `records` are those after it.
-    fn follow_recorded(&mut self, moved: &Move, records: &[Arc<Record>], now: f64) {
+    fn follow_recorded(&mut self, moved: &Move, spans: &TextSpans, records: &[Arc<Record>], now: f64) {
         let calls = match moved {
             Move::Call { calls } => calls.len() - self.state.calls.batch.len().min(calls.len()),
             Move::Delegate { .. } => 1,
@@ -135,13 +139,14 @@ impl RunMachine {
         let missing = if opened.len() < calls {
             match self.plan(moved, now) {
                 Ok(planned) => planned.into_iter().skip(opened.len()).collect(),
-                Err(Refusal::Violation(violation)) => return self.record_violation(violation, now),
+                Err(Refusal::Violation(violation)) => return self.record_violation(violation, spans.clone(), now),
                 Err(Refusal::Limit(limit)) => return self.limit(limit, now),
             }
         } else {
             Vec::new()
         };
-        self.emit(Event::Moved { turn: self.state.position.turn, moved: moved.clone() }, now);
+        let turn = self.state.position.turn;
+        self.emit(Event::Moved { turn, moved: moved.clone(), spans: spans.clone() }, now);
         for call in opened {
             self.emit(call.clone(), now);
         }
@@ -152,9 +157,10 @@ impl RunMachine {
     }
 
     fn apply_unrecorded(&mut self, text: &str, reason: FinishReason, now: f64) {
-        match self.read(text, reason).outcome {
-            Ok(moved) => self.apply_move(moved, now),
-            Err(violation) => self.record_violation(violation, now),
+        let Reply { outcome, spans, .. } = self.read(text, reason);
+        match outcome {
+            Ok(moved) => self.apply_move(moved, spans, now),
+            Err(violation) => self.record_violation(violation, spans, now),
         }
     }
 }

@@ -79,7 +79,7 @@ impl RunMachine {
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
         let reply = beside_tools(&*self.setup.protocol, &self.setup.tools, reply);
-        let Reply { raw, repairs, outcome, .. } = reply;
+        let Reply { raw, repairs, outcome, spans, .. } = reply;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }
@@ -93,8 +93,8 @@ impl RunMachine {
             return self.end_uncounted(limit, now);
         }
         match outcome {
-            Ok(moved) => self.apply_move(moved, now),
-            Err(violation) => self.record_violation(violation, now),
+            Ok(moved) => self.apply_move(moved, spans, now),
+            Err(violation) => self.record_violation(violation, spans, now),
         }
     }
 

@@ -13,6 +13,7 @@ mod spending;
 pub use calls::Calls;
 pub(super) use calls::OpenCall;
 pub use conversation::Conversation;
+pub(super) use position::Offered;
 pub use position::{Ending, Phase, Position};
 pub use spending::Spending;
 

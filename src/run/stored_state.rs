@@ -6,9 +6,9 @@ use super::limits::Limit;
 use super::model_name::ModelName;
 use super::repetition::Repetition;
 use super::said::SaidUnderKey;
-use super::state::{Calls, Conversation, Ending, OpenCall, Phase, Position, RunState, Spending};
+use super::state::{Calls, Conversation, Ending, Offered, OpenCall, Phase, Position, RunState, Spending};
 use crate::part::Part;
-use crate::protocol::{Message, MessageEntry, Move};
+use crate::protocol::{Message, MessageEntry, Move, TextSpans};
 use crate::reply::Value;
 use crate::ticket::{TicketId, TicketList, is_false};
 use crate::tool::MoreApproval;
@@ -78,6 +78,8 @@ pub(super) struct StoredState {
     ending: Option<Ending>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offered: Option<Box<Move>>,
+    #[serde(default, skip_serializing_if = "TextSpans::is_empty")]
+    offered_spans: TextSpans,
     answer: Option<(Arc<Value>, Option<bool>)>,
     open_calls: BTreeMap<TicketId, Box<OpenCall>>,
     call_ids: BTreeMap<String, TicketId>,
@@ -117,6 +119,10 @@ fn is_at_start(position: &usize) -> bool {
 impl From<RunState> for StoredState {
     fn from(state: RunState) -> Self {
         let RunState { conversation, calls, spending, position } = state;
+        let (offered, offered_spans) = match position.offered {
+            Some(offered) => (Some(Box::new(offered.moved)), offered.spans),
+            None => (None, TextSpans::default()),
+        };
         Self {
             result_bytes: conversation.result_bytes,
             framed: conversation.framed,
@@ -154,7 +160,8 @@ impl From<RunState> for StoredState {
             limit: position.limit,
             called: calls.called,
             ending: position.ending,
-            offered: position.offered,
+            offered,
+            offered_spans,
             answer: position.answer,
             open_calls: calls.open,
             call_ids: calls.call_ids,
@@ -195,7 +202,8 @@ impl StoredState {
             last_turn: self.last_turn,
             limit: self.limit,
             ending: take(&mut self.ending),
-            offered: take(&mut self.offered),
+            offered: take(&mut self.offered)
+                .map(|moved| Box::new(Offered { moved: *moved, spans: take(&mut self.offered_spans) })),
             answer: take(&mut self.answer),
         }
     }

@@ -6,7 +6,7 @@ use callslip::protocol::grammar::{Grammar, Scope};
 use callslip::protocol::prompt::{Placeholder, Style, render};
 use callslip::protocol::{
     Code, Correction, Decoder, Delta, FinishReason, MessageEntry, Move, NamedProtocol, Outcomes, Protocol,
-    ProtocolKind, ProtocolOptions, ReadOptions, Reply, Status, TemplateError, ToolCall, Violation,
+    ProtocolKind, ProtocolOptions, ReadOptions, Reply, Status, TemplateError, TextSpans, ToolCall, Violation,
 };
 use callslip::reply::{Object, Span, Value};
 use callslip::ticket::Outcome;
@@ -210,6 +210,7 @@ impl Decoder for LineDecoder {
             None => Err(Violation::new(Code::NoAction, "expected one line of JSON with 'tool' or 'answer': got none")),
         };
         let (repairs, discarded, around) = (Vec::new(), Vec::new(), Vec::new());
-        Reply { raw, thoughts: None, reasoning: None, narration: None, outcome, repairs, discarded, around }
+        let spans = TextSpans::default();
+        Reply { raw, thoughts: None, reasoning: None, narration: None, spans, outcome, repairs, discarded, around }
     }
 }

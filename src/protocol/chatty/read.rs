@@ -14,7 +14,9 @@ mod wrong_tags;
 use crate::protocol::following_text::{Copies, FollowingText, WhatFollows};
 use crate::protocol::reasoning::{Growing, Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
-use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
+use crate::protocol::{
+    Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, TextSpans, ToolCall, violations,
+};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{DETAILS, Envelope, LOOSE, Look, Mark};
 use crate::reply::tag::{Match, Tag, special_token, unfinished_tokens};
@@ -62,6 +64,7 @@ pub fn decoder(options: ReadOptions, tags: &ToolTags, reasoning: &[(String, Stri
         orphan: None,
         blocks: Blocks::default(),
         following: FollowingText::default(),
+        answer: Vec::new(),
         fault: None,
     })
 }
@@ -79,6 +82,8 @@ struct ChattyDecoder {
     orphan: Option<Span>,
     blocks: Blocks,
     following: FollowingText,
+    /// Where the answer stands.
+    answer: Vec<Span>,
     fault: Option<BoxedViolation>,
 }
 
@@ -159,13 +164,20 @@ impl Decoder for ChattyDecoder {
         let mut notes = RepairNotes::new(self.options.repairs);
         let (mut discarded, mut around) = (Vec::new(), Vec::new());
         let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
+        let mut spans = TextSpans { thoughts: self.reasoning.text.take_spans(), ..TextSpans::default() };
         let thoughts = self.reasoning.text.into_text();
+        if self.blocks.begun {
+            spans.narration = self.narration.text.take_spans();
+        }
         let (outcome, narration, repairs) = match outcome {
             Ok(outcome @ Move::Call { .. }) => (Ok(outcome), self.narration.text.into_text(), notes.into_sorted()),
-            Ok(outcome) => (Ok(outcome), None, notes.into_sorted()),
+            Ok(outcome) => {
+                spans.answer = self.answer;
+                (Ok(outcome), None, notes.into_sorted())
+            }
             Err(fault) => (Err(*fault), None, Vec::new()),
         };
-        Reply { raw, thoughts, reasoning: None, narration, outcome, repairs, discarded, around }
+        Reply { raw, thoughts, reasoning: None, narration, spans, outcome, repairs, discarded, around }
     }
 }
 
@@ -290,7 +302,7 @@ impl ChattyDecoder {
         for piece in
             gaps(self.narration.sent, until.max(self.narration.sent), &self.reasoning.spans_from(self.narration.sent))
         {
-            deltas.extend(self.narration.text.push(piece.of(text)).map(Delta::Text));
+            deltas.extend(self.narration.text.push(text, piece).map(Delta::Text));
         }
         self.narration.sent = self.narration.sent.max(until);
     }
@@ -366,6 +378,7 @@ impl ChattyDecoder {
     fn open(&mut self, tag: Span, exact: bool) {
         let mut block = Box::new(Block::new(self.options, self.tags.pair(), tag, self.blocks.calls.all().len()));
         self.blocks.later_calls = Calls::default();
+        self.blocks.begun = true;
         if !exact && let Err(fault) = block.notes.note(RepairCode::TagForm, tag) {
             self.fault = Some(fault);
         }

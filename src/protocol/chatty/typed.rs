@@ -9,13 +9,16 @@ use super::read::{NO_REASONING, ToolTags};
 use crate::protocol::around::Around;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
-use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, ToolCall, violations};
+use crate::protocol::text_spans::clipped;
+use crate::protocol::{
+    Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, TextSpans, ToolCall, violations,
+};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::tag::Tag;
 use crate::reply::{BoxedViolation, Code, Span, Violation};
 use crate::tool::AnswerType;
-use block::Block;
+use block::{Answer, Block};
 use std::sync::Arc;
 
 /// The tags around the answer.
@@ -114,28 +117,30 @@ impl Decoder for TypedDecoder {
             plain.push(STAND_IN.as_bytes(), &mut Vec::new());
         }
         let before = plain.finish(if answered { FinishReason::Stop } else { reason });
-        let mut reply = Reply { raw, narration: None, outcome: Err(without_block(&expected)), ..before };
+        let spans = TextSpans { thoughts: before.spans.thoughts, ..TextSpans::default() };
+        let mut reply = Reply { raw, narration: None, spans, outcome: Err(without_block(&expected)), ..before };
         let code = envelope.code(reply.raw.len());
         let fenced = match &state {
             State::Text => fenced::answer(&reply.raw, &code, &before.outcome, &options, &returns, reason),
             State::Tools | State::Answer(_) => None,
         };
         let outcome = match (state, fenced) {
-            (_, Some(read)) => read.map(|(checked, repairs)| {
+            (_, Some(read)) => read.map(|Answer { checked, span, repairs }| {
                 reply.repairs.extend(repairs);
+                reply.spans.answer = vec![span];
                 Move::Finish { value: checked.value, success: None, coerced: checked.coerced }
             }),
             (State::Answer(block), None) => {
                 let mut holes: Vec<Span> = reasoning.into_iter().chain(code).collect();
                 holes.sort_by_key(|hole| hole.start);
                 let text = gaps(0, block.tag().start, &holes);
-                answer(&mut reply, *block, before.outcome, &options, reason)
+                answer(&mut reply, *block, (before.outcome, &before.spans.answer), &options, reason)
                     .and_then(|moved| meant(&reply.raw, text, &moved, &options).map(|()| moved))
             }
             (State::Text | State::Tools, None) => match before.outcome {
                 Ok(Move::Finish { .. }) => Err(Box::new(without_block(&expected).at(Span::new(0, reply.raw.len())))),
                 Ok(moved) => {
-                    reply.narration = before.narration;
+                    (reply.narration, reply.spans.narration) = (before.narration, before.spans.narration);
                     apart(&reply.raw, &moved).map(|()| moved)
                 }
                 Err(fault) => Err(second_move(&reply.raw, fault)),
@@ -148,6 +153,7 @@ impl Decoder for TypedDecoder {
         });
         if reply.outcome.is_err() {
             (reply.repairs, reply.discarded, reply.narration) = (Vec::new(), Vec::new(), None);
+            reply.spans = reply.spans.only_thoughts();
         }
         reply.repairs.sort_by_key(|repair| (repair.span.start, repair.span.end));
         reply
@@ -209,7 +215,7 @@ impl TypedDecoder {
 fn answer(
     reply: &mut Reply,
     block: Block,
-    before: Result<Move, Violation>,
+    (before, said): (Result<Move, Violation>, &[Span]),
     options: &ReadOptions,
     reason: FinishReason,
 ) -> Result<Move, BoxedViolation> {
@@ -217,13 +223,16 @@ fn answer(
     match before {
         Ok(Move::Finish { value, .. }) => {
             let text = value.as_str().and_then(|text| text.strip_suffix(STAND_IN)).unwrap_or_default();
-            reply.narration = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
+            let text = text.trim_end();
+            reply.narration = Some(text.to_owned()).filter(|text| !text.is_empty());
+            reply.spans.narration = clipped(said, Span::new(0, text.len()));
         }
         Ok(_) => return Err(violations::several(Span::at(0), tag, END)),
         Err(violation) => return Err(Box::new(violation)),
     }
     let answer = block.into_answer(&reply.raw, options, reason)?;
     reply.repairs.extend(answer.repairs);
+    reply.spans.answer = vec![answer.span];
     Ok(Move::Finish { value: answer.checked.value, success: None, coerced: answer.checked.coerced })
 }
 

@@ -10,11 +10,11 @@ use crate::protocol::reasoning::{Reasoning, gaps};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::surrounding_text::{certain, leading, stands_first, trailing};
 use crate::protocol::violations;
-use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, TextSpans};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark};
 use crate::reply::json::JsonReader;
-use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Violation};
+use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Value, Violation};
 use crate::tool::AnswerType;
 pub(super) use object::{ANSWER, call_form, corrected, finish_form, written_call};
 use object::{DeltaWriter, Object};
@@ -105,12 +105,13 @@ impl Decoder for ReactDecoder {
         let mut notes = RepairNotes::new(self.options.repairs);
         let (mut discarded, mut around) = (Vec::new(), Vec::new());
         let read = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
+        let spans = self.text_spans(read.as_ref().ok());
         let reasoning = self.reasoning.text.into_text();
         let (outcome, thoughts, repairs) = match read {
             Ok(object) => (Ok(object.outcome), object.thought, notes.into_sorted()),
             Err(fault) => (Err(*fault), None, Vec::new()),
         };
-        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded, around }
+        Reply { raw, thoughts, reasoning, narration: None, spans, outcome, repairs, discarded, around }
     }
 }
 
@@ -126,6 +127,29 @@ impl ReactDecoder {
             self.fault = Some(violations::too_large(&self.options));
         }
         self.buffer = buffer;
+    }
+
+    /// Where the texts for people stand.
+    fn text_spans(&self, object: Option<&Object>) -> TextSpans {
+        let (Some(object), Some(found)) = (object, &self.finder.first) else { return TextSpans::default() };
+        let thought = found.record.fields.get("thought").filter(|field| *field.value != Value::Null);
+        let apart = || self.finder.aside().and_then(|apart| apart.fields.get("thought"));
+        let answer = found.record.fields.get("final_answer");
+        let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+        TextSpans {
+            narration: Vec::new(),
+            thoughts: thought
+                .or_else(apart)
+                .filter(|_| says(&object.thought))
+                .map(|field| field.span)
+                .into_iter()
+                .collect(),
+            answer: answer
+                .filter(|_| matches!(object.outcome, Move::Finish { .. }))
+                .map(|field| field.span)
+                .into_iter()
+                .collect(),
+        }
     }
 
     /// The smallest correct call.

@@ -8,7 +8,7 @@ use crate::protocol::field_stream::FieldStream;
 use crate::protocol::find_payload::PayloadFinder;
 use crate::protocol::reasoning::{Growing, Reasoning};
 use crate::protocol::repair_notes::RepairNotes;
-use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, Status};
+use crate::protocol::{Decoder, Delta, FinishReason, Move, ReadOptions, Reply, Status, TextSpans};
 use crate::protocol::{surrounding_text, violations};
 use crate::reply::buffer::Buffer;
 use crate::reply::envelope::{Envelope, Look, Mark, Tags};
@@ -153,12 +153,16 @@ impl Decoder for TicketDecoder {
         let mut notes = RepairNotes::new(self.options.repairs);
         let (mut discarded, mut around) = (Vec::new(), Vec::new());
         let outcome = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
+        let mut spans = TextSpans { thoughts: self.published.thoughts.take_spans(), ..TextSpans::default() };
         let (thoughts, reasoning) = (self.published.thoughts.into_text(), self.reasoning.text.into_text());
         let (outcome, repairs) = match outcome {
             Ok(decision) => (Ok(decision.outcome), notes.into_sorted()),
             Err(fault) => (Err(*fault), Vec::new()),
         };
-        Reply { raw, thoughts, reasoning, narration: None, outcome, repairs, discarded, around }
+        if let (Ok(Move::Finish { .. }), Some(found)) = (&outcome, &self.inside.first) {
+            spans.answer.extend(found.record.fields.get("value").map(|field| field.span));
+        }
+        Reply { raw, thoughts, reasoning, narration: None, spans, outcome, repairs, discarded, around }
     }
 }
 
@@ -276,8 +280,8 @@ impl TicketDecoder {
     }
 
     fn think(&mut self, text: &str, until: usize, deltas: &mut Vec<Delta>) {
-        let more = text.get(self.published.thoughts_sent..until).unwrap_or("");
-        deltas.extend(self.published.thoughts.push(more).map(Delta::Thoughts));
+        let more = Span::new(self.published.thoughts_sent, until);
+        deltas.extend(self.published.thoughts.push(text, more).map(Delta::Thoughts));
         self.published.thoughts_sent = self.published.thoughts_sent.max(until);
     }
 

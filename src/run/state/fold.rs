@@ -1,6 +1,6 @@
 //! How each event changes the state.
 
-use super::{Ending, Phase, RunState};
+use super::{Ending, Offered, Phase, RunState};
 use crate::codes::Code;
 use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, Violation, feedback, own_task};
 use crate::reply::Value;
@@ -35,10 +35,10 @@ impl RunState {
                 self.conversation.shortened = Some(Arc::new((**shortened).clone()));
             }
             Event::Violated { violation, .. } => self.on_violated(violation, protocol),
-            Event::AnswerOffered { moved, .. } => {
+            Event::AnswerOffered { moved, spans, .. } => {
                 self.position.midway = false;
                 self.position.phase = Phase::Checking;
-                self.position.offered = Some(Box::new(moved.clone()));
+                self.position.offered = Some(Box::new(Offered { moved: moved.clone(), spans: spans.clone() }));
             }
             Event::Moved { moved, .. } => self.on_moved(moved, protocol),
             Event::UserSaid { text, parts, key } => {

@@ -1,6 +1,6 @@
 //! Where a run is: its turn, what it is doing, and how it ended.
 
-use crate::protocol::Move;
+use crate::protocol::{Move, TextSpans};
 use crate::reply::Value;
 use crate::run::event::StopReason;
 use crate::run::limits::Limit;
@@ -45,6 +45,14 @@ pub struct Ending {
     pub error: Option<String>,
 }
 
+/// An answer that the program is to check.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct Offered {
+    pub(in crate::run) moved: Move,
+    /// Where its reply has texts for people.
+    pub(in crate::run) spans: TextSpans,
+}
+
 /// Where a run is.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "fields whose names say it have no comment")]
@@ -68,7 +76,7 @@ pub struct Position {
     /// Whether events that follow from the last reply are still missing.
     pub(in crate::run) midway: bool,
     /// The answer that the program is to check.
-    pub(in crate::run) offered: Option<Box<Move>>,
+    pub(in crate::run) offered: Option<Box<Offered>>,
     /// The value and the success of the model's last FINISH.
     pub(in crate::run) answer: Option<(Arc<Value>, Option<bool>)>,
 }

@@ -19,6 +19,8 @@ pub(super) struct Blocks {
     pub(super) apart: Option<Span>,
     /// The end of the last of the blocks that stand right after the first.
     pub(super) joined_end: usize,
+    /// Whether one has begun: the text before it is narration.
+    pub(super) begun: bool,
 }
 
 /// A block that has ended.

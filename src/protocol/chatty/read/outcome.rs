@@ -10,6 +10,7 @@ use crate::protocol::following_text;
 use crate::protocol::reasoning::gaps;
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::surrounding_text::{self, trailing};
+use crate::protocol::text_spans::clipped;
 use crate::protocol::{FinishReason, Move, violations};
 use crate::reply::tag::Match;
 use crate::reply::{BoxedViolation, Code, RepairCode, RepairPolicy, Span, Value, Violation};
@@ -83,6 +84,7 @@ impl ChattyDecoder {
     ) -> Result<Move, BoxedViolation> {
         let place = block.span;
         self.blocks.ended.push(block);
+        self.blocks.begun = true;
         if fence > self.body(raw) {
             self.tell(raw, fence, &mut Vec::new());
         }
@@ -252,7 +254,9 @@ impl ChattyDecoder {
         }
         let told = self.narration.text.len();
         self.tell(raw, raw.len(), &mut Vec::new());
-        let text = std::mem::take(&mut self.narration.text).into_text().unwrap_or_default();
+        let mut said = std::mem::take(&mut self.narration.text);
+        let spans = said.take_spans();
+        let text = said.into_text().unwrap_or_default();
         let (kept, token) = surrounding_text::answer(&text);
         // Published text is not taken back.
         let (kept, token) = if kept.end < told { (Span::new(kept.start, text.len()), None) } else { (kept, token) };
@@ -260,6 +264,7 @@ impl ChattyDecoder {
             let start = last_of(raw, &gaps(0, raw.len(), &self.reasoning.spans()), text.len() - token.start);
             notes.note(RepairCode::SpecialTokenStripped, Span::new(start, raw.len()))?;
         }
+        self.answer = clipped(&spans, kept);
         let text = kept.of(&text);
         if text.is_empty() {
             return Err(match self.reasoning.alone(raw) {

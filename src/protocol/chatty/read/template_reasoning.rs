@@ -21,10 +21,10 @@ impl ChattyDecoder {
         let later: Vec<(Span, bool)> = later.collect();
         let mut text = Growing::default();
         // Nobody is told: a delta of these thoughts would repeat what was published as text.
-        let _ = text.push(content.of(raw));
+        let _ = text.push(raw, content);
         for (block, _) in &later {
             text.part();
-            let _ = text.push(block.of(raw));
+            let _ = text.push(raw, *block);
         }
         self.reasoning.text = text;
         self.reasoning.blocks = vec![(Span::new(content.start, end.end), true)];

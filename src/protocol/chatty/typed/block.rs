@@ -37,6 +37,8 @@ enum Part {
 /// The answer of a block.
 pub(super) struct Answer {
     pub(super) checked: CheckedAnswer,
+    /// Where it stands in the reply.
+    pub(super) span: Span,
     pub(super) repairs: Vec<Repair>,
 }
 
@@ -223,7 +225,7 @@ impl Block {
             RepairPolicy::Default | RepairPolicy::Lenient => self.returns.check(ANSWER, &value),
         };
         let checked = checked.map_err(|violation| Box::new(violation.at(span)))?;
-        Ok(Answer { checked, repairs: notes.into_sorted() })
+        Ok(Answer { checked, span, repairs: notes.into_sorted() })
     }
 }
 

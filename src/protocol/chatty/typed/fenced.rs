@@ -1,12 +1,12 @@
 //! An answer block in a fence that is the whole reply.
 
 use super::START;
-use super::block::Block;
+use super::block::{Answer, Block};
 use crate::protocol::repair_notes::RepairNotes;
 use crate::protocol::{FinishReason, Move, ReadOptions, Violation};
 use crate::reply::tag::{Match, Tag};
-use crate::reply::{BoxedViolation, Repair, RepairCode, Span};
-use crate::tool::{AnswerType, CheckedAnswer};
+use crate::reply::{BoxedViolation, RepairCode, Span};
+use crate::tool::AnswerType;
 
 /// The answer in the last of the fences in `code`, if `before`, what is read without it, is nothing but that fence.
 pub(super) fn answer(
@@ -16,7 +16,7 @@ pub(super) fn answer(
     options: &ReadOptions,
     returns: &AnswerType,
     reason: FinishReason,
-) -> Option<Result<(CheckedAnswer, Vec<Repair>), BoxedViolation>> {
+) -> Option<Result<Answer, BoxedViolation>> {
     let Ok(Move::Finish { value, .. }) = before else { return None };
     let fence = code.last()?;
     let whole = fence.of(raw).trim();
@@ -38,7 +38,7 @@ pub(super) fn answer(
         block.run(text, true, &mut Vec::new());
         let answer = block.into_answer(text, options, reason)?;
         notes.extend(answer.repairs);
-        Ok((answer.checked, notes.into_sorted()))
+        Ok(Answer { repairs: notes.into_sorted(), ..answer })
     };
     Some(read())
 }

@@ -1,7 +1,7 @@
 //! Replies: chunks don't matter, deltas only grow, places lie in the text, strictness refuses exactly the repaired.
 
 use super::{Input, Read, Way, lies_inside, small_limits};
-use callslip::protocol::{Delta, FinishReason, Move, Reply, Status, feedback};
+use callslip::protocol::{Delta, FinishReason, Move, ProtocolOptions, Reply, Status, TextSpans, feedback};
 use callslip::reply::json::{JsonReader, Progress, Settings};
 use callslip::reply::span::excerpt;
 use callslip::reply::{ReadLimits, RepairCode, RepairPolicy, Value};
@@ -36,6 +36,7 @@ pub(crate) fn chunks_do_not_matter(way: &Way, text: &[u8], chunkings: &[Vec<&[u8
     assert_eq!(whole.reply.raw, String::from_utf8_lossy(text));
     spans_lie_inside(&whole.reply);
     deltas_fit(&whole);
+    spans_say_what_was_read(way, &whole);
     for chunks in chunkings {
         let read = way.read(chunks);
         assert_eq!(read.reply, whole.reply, "in chunks, and whole");
@@ -106,6 +107,42 @@ fn deltas_fit(read: &Read) {
             says(told.get("value"), value);
         }
         _ => {}
+    }
+}
+
+/// The spans of the texts for people say what was read, and what was told is the beginning of it.
+fn spans_say_what_was_read(way: &Way, read: &Read) {
+    let reply = &read.reply;
+    let TextSpans { narration, thoughts, answer } = &reply.spans;
+    for spans in [narration, thoughts, answer] {
+        spans.iter().for_each(|span| lies_inside(*span, &reply.raw));
+        assert!(spans.iter().all(|span| span.start < span.end), "{spans:?} of {:?}", reply.raw);
+        assert!(spans.windows(2).all(|pair| pair[0].end <= pair[1].start), "{spans:?} of {:?}", reply.raw);
+    }
+    let as_read = ProtocolOptions { read: way.options, ..way.protocol.options().clone() };
+    let shown = reply.spans.shown(&*way.protocol.with_options(as_read), &reply.raw);
+    let says = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    assert_eq!(shown.thoughts, says(&reply.thoughts), "thoughts of {:?}", reply.raw);
+    let Ok(outcome) = &reply.outcome else {
+        assert!(answer.is_empty(), "the answer of {:?}", reply.raw);
+        return;
+    };
+    assert_eq!(shown.narration, says(&reply.narration), "narration of {:?}", reply.raw);
+    let Move::Finish { value, .. } = outcome else {
+        assert!(answer.is_empty(), "the answer of {:?}", reply.raw);
+        return;
+    };
+    if way.protocol.name() == crate::one_line::NAME {
+        return;
+    }
+    let told = told(&read.deltas);
+    match value.as_str() {
+        Some(text) => assert_eq!(shown.answer.as_deref().unwrap_or(""), text, "the answer of {:?}", reply.raw),
+        None => {
+            let told = told.get("value").map_or("", String::as_str);
+            let shown = shown.answer.as_deref().unwrap_or("");
+            assert!(shown.starts_with(told), "{told:?} is no beginning of {shown:?} in {:?}", reply.raw);
+        }
     }
 }
 
