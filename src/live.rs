@@ -6,7 +6,7 @@
 use crate::part::Content;
 use crate::run::{
     self, Command, Event, InputError, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent,
-    resume,
+    line_with_texts, resume,
 };
 use crate::store::{Claim, Hold, Log, LogError, Position, RunKey, Store, StoreError, With};
 use crate::ticket::TicketId;
@@ -396,6 +396,20 @@ impl LiveRun {
     /// The events so far.
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// The events from `seq` on as lines; `texts` adds what their spans of replies say.
+    ///
+    /// # Errors
+    /// A record has no JSON form, which none is without.
+    pub fn lines_since(&self, seq: usize, texts: bool) -> serde_json::Result<Vec<String>> {
+        let (records, since) = (self.log.records(), self.log.since(seq));
+        if !texts {
+            return since.iter().map(serde_json::to_string).collect();
+        }
+        let protocol = &*self.machine.setup().protocol;
+        let lines = records.len() - since.len()..records.len();
+        lines.filter_map(|position| line_with_texts(records, position, protocol).transpose()).collect()
     }
 
     /// Up to where its store must be durable before the commands are carried out; 0 without a store.

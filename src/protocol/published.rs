@@ -317,8 +317,9 @@ impl Forms {
         let Found { mut calls, mark, place, before, invented, tokens, open, answer } = found;
         let mut notes = RepairNotes::new(self.options.repairs);
         for block in reasoning {
-            // Thoughts of the protocol are no reasoning.
-            if self.host.tags.is_none() || !block.of(raw).to_ascii_lowercase().starts_with("<thought") {
+            // Thoughts of the protocol are no reasoning; in chatty all reasoning is its thoughts.
+            let own = self.host.tags.is_some() && block.of(raw).to_ascii_lowercase().starts_with("<thought");
+            if !own && !self.host.answers {
                 notes.note(RepairCode::ReasoningStripped, *block)?;
             }
         }

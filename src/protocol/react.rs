@@ -10,6 +10,7 @@ use super::prompt::{PERSONA, Placeholder, Style, render};
 use super::{Code, Correction, Violation, published};
 use super::{Decoder, NamedProtocol, Protocol, ProtocolOptions, ReadOptions, TemplateError, answer, lint, text_spans};
 use crate::reply::{RepairPolicy, Span};
+use crate::ticket::Outcome;
 use crate::tool::{Budget, Layout, ToolSet, ToolSpec, agent_tools};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -245,7 +246,7 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
                 text.push('\n');
                 text.push_str(&cut);
             }
-            if matches!(outcome, crate::ticket::Outcome::Error { transient: false, .. }) {
+            if matches!(outcome, Outcome::Error { transient: false, .. } | Outcome::RunCancelled { .. }) {
                 text.push(if several { '\n' } else { ' ' });
                 text.push_str("Check the arguments before you go on; the same call is not run a second time.");
             }

@@ -22,7 +22,7 @@ pub(super) fn check_memory(bytes: usize) -> CoreResult<()> {
     reserved.try_reserve_exact(bytes.saturating_mul(COPIES)).map_err(|_| CoreError::Memory(bytes))
 }
 
-/// How a call ended. Denials and cancellations are made by the run itself.
+/// How a call ended. Denials and the cancellation of a call are made by the run itself.
 #[pyclass(name = "Outcome", module = "callslip._core", frozen)]
 pub(super) enum PyOutcome {
     /// `parts` are the images and files for which there are marks in the JSON.
@@ -43,6 +43,10 @@ pub(super) enum PyOutcome {
         message: Py<PyString>,
     },
     InDoubt {
+        message: Py<PyString>,
+    },
+    /// The run of a task was cancelled.
+    Cancelled {
         message: Py<PyString>,
     },
 }
@@ -76,6 +80,7 @@ impl PyOutcome {
             Self::Error { message, .. } => ("Error", "message", message),
             Self::Retry { message } => ("Retry", "message", message),
             Self::InDoubt { message } => ("InDoubt", "message", message),
+            Self::Cancelled { message } => ("Cancelled", "message", message),
         }
     }
 
@@ -103,6 +108,7 @@ impl PyOutcome {
             Self::Error { message, transient, .. } => Outcome::Error { message: read(message)?, transient: *transient },
             Self::Retry { message } => Outcome::Retry { message: read(message)? },
             Self::InDoubt { message } => Outcome::InDoubt { message: read(message)? },
+            Self::Cancelled { message } => Outcome::RunCancelled { message: read(message)? },
         })
     }
 }

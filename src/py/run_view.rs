@@ -427,15 +427,11 @@ impl PyRunView {
         Ok(self.lock()?.machine().state().position.violations_total)
     }
 
-    /// The log from `seq` on, one JSON text an event.
-    #[pyo3(signature = (seq = 0))]
-    fn records<'py>(&self, py: Python<'py>, seq: usize) -> CoreResult<Bound<'py, PyList>> {
-        let texts: Vec<String> = {
-            let run = self.lock()?;
-            let records = run.log().since(seq);
-            records.iter().map(serde_json::to_string).collect::<Result<_, _>>()?
-        };
-        Ok(PyList::new(py, texts)?)
+    /// The log from `seq` on, one JSON text an event; `texts` adds what its spans of replies say.
+    #[pyo3(signature = (seq = 0, *, texts = false))]
+    fn records<'py>(&self, py: Python<'py>, seq: usize, texts: bool) -> CoreResult<Bound<'py, PyList>> {
+        let lines = self.lock()?.lines_since(seq, texts)?;
+        Ok(PyList::new(py, lines)?)
     }
 
     /// The log as lines, with the bytes of its parts.

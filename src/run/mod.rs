@@ -41,7 +41,7 @@ pub use compatibility::Comparison;
 pub use event::{Event, FailedAttempt, FailedCall, Note, Opened, Parent, Record, Shortened, Start, StopReason, Usage};
 pub use input::InputError;
 pub use limits::{Limit, Limits};
-pub use log_text::{read_contents, read_log, write_log};
+pub use log_text::{line_with_texts, read_contents, read_log, write_log};
 pub use machine::RunMachine;
 pub use model_name::{ModelName, ReplyDetails};
 pub use own_setup::Instructions;

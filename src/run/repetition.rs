@@ -53,7 +53,10 @@ impl Repetition {
         let seen = self.seen.entry(key).or_insert(Seen { failed: false, last: ticket, times: 0 });
         let last = tickets.get(seen.last).and_then(|ticket| ticket.outcome.as_ref());
         let same = last.is_some_and(|last| last.text() == outcome.text());
-        seen.failed = matches!(outcome, Outcome::Error { transient: false, .. } | Outcome::Denied { .. });
+        seen.failed = matches!(
+            outcome,
+            Outcome::Error { transient: false, .. } | Outcome::Denied { .. } | Outcome::RunCancelled { .. }
+        );
         let passes = matches!(outcome, Outcome::Error { transient: true, .. });
         seen.times = if same && !passes { seen.times.saturating_add(1) } else { 1 };
         seen.last = ticket;

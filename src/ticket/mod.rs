@@ -69,6 +69,11 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,
     },
+    /// The run that worked on it was cancelled, by itself.
+    RunCancelled {
+        /// The message for the model.
+        message: String,
+    },
     /// It was given up under way.
     Cancelled,
     /// It was given up before it began.
@@ -76,7 +81,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it was given up.
+    /// Whether its own run has given it up.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled | Self::NotBegun)
     }
@@ -105,7 +110,7 @@ impl Outcome {
             Self::Retry { .. } => "retry",
             Self::InDoubt { .. } => "in_doubt",
             Self::Denied { .. } => "denied",
-            Self::Cancelled | Self::NotBegun => "cancelled",
+            Self::RunCancelled { .. } | Self::Cancelled | Self::NotBegun => "cancelled",
         }
     }
 
@@ -116,6 +121,7 @@ impl Outcome {
             Self::Error { message, .. }
             | Self::Retry { message }
             | Self::InDoubt { message }
+            | Self::RunCancelled { message }
             | Self::Denied { message, .. } => message,
             Self::Cancelled => "cancelled under way: whether it took effect is not known",
             Self::NotBegun => "cancelled before it began: it had no effect",
@@ -251,8 +257,11 @@ impl Ticket {
 
     /// Whether its outcome is untrusted text: the words of a person or of the runtime are not.
     pub fn tells_untrusted(&self) -> bool {
-        let is_of_tool = matches!(self.outcome, Some(Outcome::Ok(_) | Outcome::Error { .. } | Outcome::Retry { .. }));
-        self.untrusted && is_of_tool
+        self.untrusted
+            && matches!(
+                self.outcome,
+                Some(Outcome::Ok(_) | Outcome::Error { .. } | Outcome::Retry { .. } | Outcome::RunCancelled { .. })
+            )
     }
 
     /// `IN_PROGRESS` until there is an outcome.

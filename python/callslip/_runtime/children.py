@@ -11,7 +11,7 @@ from callslip._base.json import to_json
 from callslip._runtime.session import RunSession
 from callslip._runtime.shared.tree_position import child_id, new_seal_key, place_below
 from callslip._runtime.start import resume, resume_after_rest, start, stay_over
-from callslip.errors import ModelError, RunFailed
+from callslip.errors import ModelError, RunCancelled, RunFailed
 from callslip.parts import Said, said_with
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import run_lock
@@ -230,4 +230,5 @@ def _outcome_from(
         if requests is not None and isinstance(error, ModelError):
             requests.error = None
         # The message of a model client may contain secrets that another model must not see.
-        return Outcome.Error(f"The agent failed: {describe_failure(error)}.")
+        text = f"The agent failed: {describe_failure(error)}."
+        return Outcome.Cancelled(text) if isinstance(error, RunCancelled) else Outcome.Error(text)

@@ -118,4 +118,5 @@ def _read_event(text: str, run_id: str) -> Event:
     ((kind, data),) = record["event"].items()
     own = _CLASSES[kind]
     place = {"seq": record["seq"], "at": record["at"], "run_id": run_id}
-    return own(**{**place, **own._fields(common_fields(data))})
+    texts = record.get("texts", {})
+    return own(**{**place, **own._fields(common_fields(data)), **texts})

@@ -114,12 +114,32 @@ class ModelReplied(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violated(Event):
+class _OfReply(Event):
+    """An event that says what the model has said in its reply."""
+
+    narration: str | None = None
+    thoughts: str | None = None
+    answer: str | None = None
+
+    @classmethod
+    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        # The log has the places of these texts, and the core what stands there.
+        return {name: value for name, value in data.items() if name not in _TEXTS}
+
+
+_TEXTS = ("narration", "thoughts", "answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated(_OfReply):
     """The reply broke the protocol; nothing in it is executed.
 
     Attributes:
         turn: The number of the turn.
         violation: Its `code`, `message`, `span`, `hint` and so on, as JSON.
+        narration: As in `Moved`, as far as it was read.
+        thoughts: As in `Moved`, as far as they were read.
+        answer: The answer that was refused, as in `Moved`; else `None`.
     """
 
     kind: ClassVar[EventKind] = "violated"
@@ -128,12 +148,15 @@ class Violated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOffered(Event):
+class AnswerOffered(_OfReply):
     """The model gave an answer that the program checks: `check_answer`, or validators of `returns`.
 
     Attributes:
         turn: The number of the turn.
         move: The answer, as in `Moved`.
+        narration: As in `Moved`.
+        thoughts: As in `Moved`.
+        answer: As in `Moved`.
     """
 
     kind: ClassVar[EventKind] = "answer_offered"
@@ -142,12 +165,18 @@ class AnswerOffered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved(Event):
+class Moved(_OfReply):
     """The reply asks for this move.
+
+    The texts are those that a stream of the reply shows. They are `None` in logs of earlier
+    versions, and in an event that `read_event` reads without the reply.
 
     Attributes:
         turn: The number of the turn.
         move: The move as JSON: `finish`, `call`, `delegate`, `await` or `load` with its content.
+        narration: The text beside its calls (chatty); `None` without any.
+        thoughts: Its thoughts; `None` without any.
+        answer: Its final answer as text, or as the text of its JSON; `None` without one.
     """
 
     kind: ClassVar[EventKind] = "moved"

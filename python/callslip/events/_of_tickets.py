@@ -195,6 +195,8 @@ class TicketCompleted(Event):
         outcome = data["outcome"]
         if isinstance(outcome, dict):
             ((data["outcome"], content),) = outcome.items()
+            if data["outcome"] == "run_cancelled":
+                data["outcome"] = "cancelled"
             if data["outcome"] == "ok":
                 data["result"] = content
             else:

@@ -289,7 +289,7 @@ def _says(turn: Turn, *, quotes: bool) -> str:
     if turn.violation is not None:
         return turn.violation.message if quotes else ""
     said = turn.narration or turn.thoughts
-    if said:
+    if said and quotes:
         return said
     if turn.tickets:
         return ", ".join(ticket.tool for ticket in turn.tickets)

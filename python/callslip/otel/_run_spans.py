@@ -11,6 +11,7 @@ from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from callslip.events import (
+    AnswerOffered,
     ApprovalChecked,
     Approved,
     ArgumentsFilled,
@@ -18,6 +19,7 @@ from callslip.events import (
     ModelAsked,
     ModelAttemptFailed,
     ModelReplied,
+    Moved,
     RunFinished,
     TicketCompleted,
     TicketOpened,
@@ -134,7 +136,11 @@ class RunSpans:
             case ModelReplied():
                 self._reply(event)
             case Violated():
+                self._say(event)
                 self._violate(event)
+            case AnswerOffered() | Moved():
+                self._say(event)
+                self._end_replied()
             case TicketOpened() | ArgumentsFilled() | ApprovalChecked() | Approved():
                 self._end_replied()
                 self._on_ticket(event)
@@ -213,11 +219,22 @@ class RunSpans:
                 about[names.COST] = usage.cost
         if self._content:
             about[names.OUTPUT_MESSAGES] = reply_json(event.text, event.finish_reason)
+            call.may_quote = clean(event.text) == event.text
         span.set_attributes(about)
         for repair in event.repairs:
             self._note(names.REPAIR, repair["code"], event.at)
         call.replied_at = event.at
         self._measure_reply(call, event)
+
+    def _say(self, event: AnswerOffered | Moved | Violated) -> None:
+        """Record what the model has said beside its calls, unless the reply has a secret.
+
+        A piece of a secret cannot be recognised.
+        """
+        call = self._model
+        if self._content and call is not None and call.may_quote:
+            said = {names.NARRATION: event.narration, names.THOUGHTS: event.thoughts}
+            call.span.set_attributes(_given(said))
 
     def _measure_reply(self, call: _ModelCall, event: ModelReplied) -> None:
         meters = self._meters
@@ -370,12 +387,14 @@ class RunSpans:
 class _ModelCall:
     """A request to the model whose span is open."""
 
-    __slots__ = ("about", "began", "replied_at", "span")
+    __slots__ = ("about", "began", "may_quote", "replied_at", "span")
 
     def __init__(self, span: Span, asked: ModelAsked, began: float) -> None:
         self.span = span
         self.began = began
         self.replied_at: float | None = None
+        # Whether pieces of its reply may be recorded.
+        self.may_quote = False
         self.about = _given(
             {
                 names.OPERATION: names.CHAT,

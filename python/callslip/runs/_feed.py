@@ -150,7 +150,7 @@ class Feed:
         """Tell of the events that are new in the log."""
         with self._publishing:
             core = self.run._core
-            records = core.records(self.published)
+            records = core.records(self.published, texts=True)
             for text in records:
                 event = read_event(text, core.run_id)
                 self._replies.on_event(event)
@@ -237,7 +237,7 @@ class Feed:
             events.append(event)
             position += 1
         if position < published and not events:
-            texts = self.run._core.records(position)[: published - position]
+            texts = self.run._core.records(position, texts=True)[: published - position]
             events = [read_event(text, self.run.id) for text in texts]
         return events
 

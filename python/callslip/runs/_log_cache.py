@@ -42,7 +42,8 @@ class LogCache:
         with self._lock:
             known = self._events
             if not known or known[-1].seq + 1 < self._core.event_count:
-                records = self._core.records(known[-1].seq + 1 if known else 0)
+                first = known[-1].seq + 1 if known else 0
+                records = self._core.records(first, texts=True)
                 known += [read_event(text, self._run_id) for text in records]
             # The log of a compacted run begins later, or goes on later than it was read.
             end = len(known) if before is None else bisect_left(known, before, key=_seq)

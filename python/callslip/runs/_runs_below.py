@@ -104,6 +104,6 @@ class RunsBelow:
         return [
             event
             for run_id, (run, begin, told) in known.items()
-            for text in run._core.records(positions.get(run_id, begin))
+            for text in run._core.records(positions.get(run_id, begin), texts=True)
             if (event := read_event(text, run_id)).seq < told
         ]

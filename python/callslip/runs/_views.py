@@ -43,7 +43,7 @@ def trace_of(run: Run[Any]) -> Trace:
             agent="" if agent is None else agent.name,
             protocol="" if agent is None else agent.protocol.name,
             task=run.task,
-            lines=core.records(),
+            lines=core.records(texts=True),
             messages=list(run.messages),
             parts=run.parts,
             usage=run.usage,

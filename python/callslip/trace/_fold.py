@@ -20,7 +20,6 @@ from callslip.events import (
 )
 from callslip.events._event import ticket_id
 from callslip.parts import File
-from callslip.protocols import find_protocol
 from callslip.trace._ticket_drafts import TicketDraft
 from callslip.trace._trace import NoteKind, Trace, TraceEnding, TraceMessage, TraceNote
 from callslip.trace._turn_drafts import TurnDraft
@@ -37,7 +36,8 @@ class RunLog:
         agent: The name of its agent, for a run that has not begun; empty if it is not known.
         protocol: The protocol of that agent.
         task: The task.
-        lines: The lines of its log, without those of the bytes of images and files.
+        lines: The lines of its log with the texts of replies, without those of the bytes of images
+            and files.
         messages: Its messages, as the model reads them.
         parts: Its images and files by their labels.
         usage: The usage of its own replies.
@@ -183,8 +183,6 @@ class _Reading:
             name: draft.finish(tuple(below.pop(name, ()))) for name, draft in self.tickets.items()
         }
         names = {id(draft): name for name, draft in self.tickets.items()}
-        protocol = self.head["protocol"]
-        in_json = protocol != "" and find_protocol(protocol).native.thoughts_in_json
         return Trace(
             run_id=log.run_id,
             **self.head,
@@ -192,10 +190,7 @@ class _Reading:
             ending=self.ending,
             opening=opening,
             turns=tuple(
-                turn.finish(
-                    tuple(spans[names[id(draft)]] for draft in turn.tickets),
-                    in_json=in_json,
-                )
+                turn.finish(tuple(spans[names[id(draft)]] for draft in turn.tickets))
                 for _, turn in sorted(self.turns.items())
             ),
             notes=tuple(self.notes),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from callslip._base.json import from_json
 from callslip.events import (
     AnswerOffered,
     Event,
@@ -36,7 +34,6 @@ class TurnDraft:
         "_marks",
         "_seqs",
         "_shortened",
-        "_spans",
         "is_compacted",
         "tickets",
     )
@@ -45,7 +42,6 @@ class TurnDraft:
         self._fields: dict[str, Any] = {"number": number}
         # Spans in bytes; they are counted in characters once they are all known.
         self._marks: list[tuple[str, tuple[int, int], str]] = []
-        self._spans: dict[str, tuple[int, int]] = {}
         self._attempts: list[ModelAttempt] = []
         self._shortened: list[ShortenedHistory] = []
         self._seqs: list[int] = []
@@ -95,11 +91,11 @@ class TurnDraft:
             case Violated():
                 self._violate(event)
             case AnswerOffered():
-                self._add_spans(event)
+                self._say(event)
                 self._fields["answer_checks"] = self._fields.get("answer_checks", 0) + 1
                 self._move(event.move)
             case Moved():
-                self._add_spans(event)
+                self._say(event)
                 self._move(event.move)
             case _:
                 pass
@@ -142,13 +138,10 @@ class TurnDraft:
         span = span_of(violation)
         if span is not None:
             self._marks.append(("violation", span, violation["code"]))
-        self._add_spans(event)
+        self._say(event)
 
-    def _add_spans(self, event: Event) -> None:
-        for name in ("thoughts", "narration"):
-            span = getattr(event, f"{name}_span", None)
-            if span is not None:
-                self._spans[name] = (span["start"], span["end"])
+    def _say(self, event: Violated | AnswerOffered | Moved) -> None:
+        self._fields.update(thoughts=event.thoughts, narration=event.narration)
 
     def _move(self, move: Mapping[str, Any]) -> None:
         ((name, content),) = move.items()
@@ -164,43 +157,20 @@ class TurnDraft:
                 if (span := span_of(call)) is not None
             ]
 
-    def finish(self, tickets: tuple[TicketSpan, ...], *, in_json: bool) -> Turn:
-        """Return the turn with its tickets.
-
-        Args:
-            tickets: The tickets.
-            in_json: Whether thoughts are strings of JSON in the reply.
-        """
+    def finish(self, tickets: tuple[TicketSpan, ...]) -> Turn:
+        """Return the turn with its tickets."""
         reply: str | None = self._fields.get("reply")
-        spans = [span for _, span, _ in self._marks] + list(self._spans.values())
-        places = characters_at(reply or "", (offset for span in spans for offset in span))
+        offsets = (offset for _, span, _ in self._marks for offset in span)
+        places = characters_at(reply or "", offsets)
         marks: list[Mark] = [
             Mark(kind=kind, start=places[start], end=places[end], label=label)  # type: ignore[arg-type]
             for kind, (start, end), label in self._marks
         ]
-        said = {
-            name: (reply or "")[places[start] : places[end]]
-            for name, (start, end) in self._spans.items()
-        }
         return Turn(
             **self._fields,
-            thoughts=_plain(said.get("thoughts"), in_json=in_json),
-            narration=said.get("narration") or None,
             marks=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
             attempts=tuple(self._attempts),
             shortened=tuple(self._shortened),
             tickets=tickets,
             seqs=tuple(self._seqs),
         )
-
-
-def _plain(text: str | None, *, in_json: bool) -> str | None:
-    """Return the text that the model meant by a part of its reply."""
-    if not text:
-        return None
-    if in_json:
-        # A reply that was repaired may have a string that is not JSON.
-        with suppress(ValueError):
-            value = from_json(text)
-            return value if isinstance(value, str) else text
-    return text
