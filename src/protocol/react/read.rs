@@ -28,7 +28,12 @@ const LOOK: Look = Look { brackets: true, reasoning: true, code: false };
 
 /// A decoder of one react reply.
 pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Option<&AnswerType>) -> Box<dyn Decoder> {
-    let mut finder = PayloadFinder::new(&object::PAYLOAD, &options, Arc::default());
+    Box::new(ReactDecoder::new(options, reasoning.to_vec(), returns.cloned()))
+}
+
+/// Looks for the object of a reply.
+fn finder(options: &ReadOptions) -> PayloadFinder {
+    let mut finder = PayloadFinder::new(&object::PAYLOAD, options, Arc::default());
     let strict = options.repairs == RepairPolicy::Strict;
     finder.checks.misfit = Some(if strict {
         |record| object::misfit(record, RepairPolicy::Strict)
@@ -36,20 +41,7 @@ pub fn decoder(options: ReadOptions, reasoning: &[(String, String)], returns: Op
         |record| object::misfit(record, RepairPolicy::Default)
     });
     finder.checks.aside = (!strict).then_some(object::is_thought);
-    Box::new(ReactDecoder {
-        options,
-        buffer: Buffer::default(),
-        envelope: Envelope::new(Arc::default(), &[], options.think_prefilled).reasoning(reasoning),
-        finder,
-        fields: FieldStream::new(&options),
-        writer: DeltaWriter::new(returns),
-        reasoning: Reasoning::default(),
-        following: FollowingText::fenced(),
-        object: None,
-        returns: returns.cloned(),
-        fault: None,
-        first: false,
-    })
+    finder
 }
 
 struct ReactDecoder {
@@ -63,6 +55,8 @@ struct ReactDecoder {
     following: FollowingText,
     /// The first object, read.
     object: Option<Result<Object, BoxedViolation>>,
+    /// The marks of reasoning that the program has added.
+    reasoning_tags: Vec<(String, String)>,
     /// The type of the answer.
     returns: Option<AnswerType>,
     /// What ended the reading.
@@ -105,17 +99,51 @@ impl Decoder for ReactDecoder {
         let mut notes = RepairNotes::new(self.options.repairs);
         let (mut discarded, mut around) = (Vec::new(), Vec::new());
         let read = self.outcome(&raw, reason, &mut notes, &mut discarded, &mut around);
-        let spans = self.text_spans(read.as_ref().ok());
-        let reasoning = self.reasoning.text.into_text();
+        let mut spans = self.text_spans(read.as_ref().ok());
         let (outcome, thoughts, repairs) = match read {
             Ok(object) => (Ok(object.outcome), object.thought, notes.into_sorted()),
-            Err(fault) => (Err(*fault), None, Vec::new()),
+            Err(fault) => {
+                let (thought, span) = self.thought_so_far(&raw).unzip();
+                spans.thoughts.extend(span);
+                (Err(*fault), thought, Vec::new())
+            }
         };
+        let reasoning = self.reasoning.text.into_text();
         Reply { raw, thoughts, reasoning, narration: None, spans, outcome, repairs, discarded, around }
     }
 }
 
 impl ReactDecoder {
+    fn new(options: ReadOptions, reasoning_tags: Vec<(String, String)>, returns: Option<AnswerType>) -> Self {
+        Self {
+            options,
+            buffer: Buffer::default(),
+            envelope: Envelope::new(Arc::default(), &[], options.think_prefilled).reasoning(&reasoning_tags),
+            finder: finder(&options),
+            fields: FieldStream::new(&options),
+            writer: DeltaWriter::new(returns.as_ref()),
+            reasoning: Reasoning::default(),
+            following: FollowingText::fenced(),
+            object: None,
+            reasoning_tags,
+            returns,
+            fault: None,
+            first: false,
+        }
+    }
+
+    /// The thought of a reply that is refused, as far as its object arrived: a stream may have been stopped in it.
+    fn thought_so_far(&self, raw: &str) -> Option<(String, Span)> {
+        let options = ReadOptions { whole: true, ..self.options };
+        let mut again = Self::new(options, self.reasoning_tags.clone(), self.returns.clone());
+        again.buffer.push(raw.as_bytes());
+        again.advance(false, &mut Vec::new());
+        let open = || again.finder.reader().and_then(JsonReader::open_record);
+        let thought = again.finder.first.as_ref().map(|found| &found.record.fields).or_else(open)?.get("thought")?;
+        let text = thought.value.as_str().filter(|text| !text.is_empty())?;
+        Some((text.to_owned(), thought.span))
+    }
+
     fn advance(&mut self, end: bool, deltas: &mut Vec<Delta>) {
         if self.fault.is_some() {
             return;

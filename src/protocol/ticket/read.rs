@@ -364,6 +364,7 @@ impl TicketDecoder {
         sections.thoughts.push(Span::new(start, span.end));
         self.published.thoughts_sent = start;
         self.think(text, span.start, deltas);
+        self.published.thoughts.part();
         // What the thoughts hold is a rehearsal.
         self.outside = PayloadFinder::new(&decision::PAYLOAD, &self.options, Arc::clone(&ENDS));
         true
@@ -384,6 +385,7 @@ impl TicketDecoder {
         if self.decision.is_none() {
             self.sections.thoughts.push(Span::new(start, output.start));
             self.sections.unclosed = Some(Span::new(start, output.start));
+            self.published.thoughts.part();
             self.sections.output = Some(output);
             self.sections.end_output = None;
         }

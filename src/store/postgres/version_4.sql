@@ -63,7 +63,8 @@ SELECT
             replace((completion.data -> 'outcome' -> 'ok')::text, '\uFDD00', '\u0000'))
     END AS result,
     CASE WHEN ticket.outcome = 'cancelled' THEN
-            coalesce(ticket.text, CASE (completion.data -> 'outcome')::text
+            coalesce(ticket.text, completion.data -> 'outcome' -> 'run_cancelled' ->> 'message',
+                CASE (completion.data -> 'outcome')::text
                 WHEN '"not_begun"' THEN 'cancelled before it began: it had no effect'
                 ELSE 'cancelled under way: whether it took effect is not known' END)
         WHEN ticket.outcome <> 'ok' THEN

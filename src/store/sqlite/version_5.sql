@@ -57,7 +57,8 @@ SELECT
     CASE ticket.outcome WHEN 'ok' THEN
         coalesce(blob.data, ticket.text, completed.data -> '$.outcome.ok') END AS result,
     CASE WHEN ticket.outcome = 'cancelled' THEN
-            coalesce(ticket.text, CASE completed.data ->> '$.outcome'
+            coalesce(ticket.text, completed.data ->> '$.outcome.run_cancelled.message',
+                CASE completed.data ->> '$.outcome'
                 WHEN 'not_begun' THEN 'cancelled before it began: it had no effect'
                 ELSE 'cancelled under way: whether it took effect is not known' END)
         WHEN ticket.outcome <> 'ok' THEN

@@ -217,10 +217,7 @@ fn the_answer_block_of_chatty_ends_its_reply() {
         (format!("<answer>{fits} or so</answer>"), "extra_data".to_owned()),
         (format!("```\n{block}\n```"), format!("{fits} [] [\"fence_around_block\"]")),
         (format!("~~~json\n{block}\n~~~\n"), format!("{fits} [] [\"fence_around_block\"]")),
-        (
-            format!("<think>so</think>\n```\n{block}\n```"),
-            format!("{fits} [] [\"fence_around_block\"]"),
-        ),
+        (format!("<think>so</think>\n```\n{block}\n```"), format!("{fits} [] [\"fence_around_block\"]")),
         (format!("It looks so:\n```\n{block}\n```"), "invalid_answer".to_owned()),
         (format!("```\n{block}\n```\nThat is all."), "invalid_answer".to_owned()),
         (format!("```\nx\n```\n```\n{block}\n```"), "invalid_answer".to_owned()),
