@@ -123,7 +123,7 @@ def test_a_stream_shows_the_texts_of_the_log(protocol, chunk_size):
 
 @pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
 def test_a_checked_answer_keeps_its_texts(protocol):
-    def check(answer):
+    def check(answer, context):
         return None
 
     result = started(protocol, None, None, check_answer=check).run_sync("convert")
@@ -136,7 +136,7 @@ def test_a_checked_answer_keeps_its_texts(protocol):
 def test_a_log_without_these_places_replays():
     run = started("react", None, None).run_sync("convert").run
     older = []
-    for line in run.export():
+    for line in run.export().splitlines():
         record = json.loads(line)
         ((kind, event),) = record["event"].items()
         if kind in ("moved", "violated"):
@@ -144,7 +144,7 @@ def test_a_log_without_these_places_replays():
                 name: one for name, one in event.items() if name in ("turn", "move", "violation")
             }
         older.append(json.dumps({**record, "event": {kind: event}}))
-    replayed = replay(older)
+    replayed = replay("\n".join(older))
     assert in_turns(replayed.trace()) == [(None, None, None)] * 2 + [(None, None, 'It is "7.5".')]
 
 
@@ -154,7 +154,7 @@ def test_a_page_says_nothing_of_a_reply_with_a_secret():
         react(f"My half is {secret}.", action="rate", args={"code": "NOK"}),
         react("Plain.", action="FINISH", final_answer="done", task_successful=True),
     ]
-    page = Agent(ScriptedModel(script), tools=[rate]).run_sync("convert").trace().to_html()
+    page = Agent(ScriptedModel(script), tools=[rate]).run_sync("convert").run.to_html()
     assert "My half" not in page.split("<h4>Reply</h4>")[0]
     assert "sk-proj-abcdef" not in page
     assert "Plain." in page
