@@ -320,7 +320,7 @@ pub enum Event {
         /// The turn of the reply.
         turn: u32,
         violation: Box<Violation>,
-        /// Where the reply has texts for people.
+        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
         #[serde(flatten)]
         spans: TextSpans,
     },
@@ -331,7 +331,7 @@ pub enum Event {
         /// The final answer.
         #[serde(rename = "move")]
         moved: Move,
-        /// Where the reply has texts for people.
+        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
         #[serde(flatten)]
         spans: TextSpans,
     },
@@ -342,7 +342,7 @@ pub enum Event {
         /// What it asks for.
         #[serde(rename = "move")]
         moved: Move,
-        /// Where the reply has texts for people.
+        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
         #[serde(flatten)]
         spans: TextSpans,
     },

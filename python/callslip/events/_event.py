@@ -73,7 +73,12 @@ def ticket_id(number: int) -> str:
 
 
 def common_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a log with the id of their ticket, and their usage as an object."""
+    """Return the fields of a log with the id of their ticket, and their usage as an object.
+
+    The places of texts in a reply are left out: a line has the texts beside the event.
+    """
+    for name in ("narration", "thoughts", "answer"):
+        data.pop(name, None)
     if "ticket" in data:
         data["ticket_id"] = ticket_id(data.pop("ticket"))
     usage = data.get("usage")

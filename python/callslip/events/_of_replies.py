@@ -114,24 +114,7 @@ class ModelReplied(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfReply(Event):
-    """An event that says what the model has said in its reply."""
-
-    narration: str | None = None
-    thoughts: str | None = None
-    answer: str | None = None
-
-    @classmethod
-    def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
-        # The log has the places of these texts, and the core what stands there.
-        return {name: value for name, value in data.items() if name not in _TEXTS}
-
-
-_TEXTS = ("narration", "thoughts", "answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violated(_OfReply):
+class Violated(Event):
     """The reply broke the protocol; nothing in it is executed.
 
     Attributes:
@@ -145,10 +128,13 @@ class Violated(_OfReply):
     kind: ClassVar[EventKind] = "violated"
     turn: int
     violation: Json
+    narration: str | None = None
+    thoughts: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOffered(_OfReply):
+class AnswerOffered(Event):
     """The model gave an answer that the program checks: `check_answer`, or validators of `returns`.
 
     Attributes:
@@ -162,10 +148,13 @@ class AnswerOffered(_OfReply):
     kind: ClassVar[EventKind] = "answer_offered"
     turn: int
     move: Json
+    narration: str | None = None
+    thoughts: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved(_OfReply):
+class Moved(Event):
     """The reply asks for this move.
 
     The texts are those that a stream of the reply shows. They are `None` in logs of earlier
@@ -182,3 +171,6 @@ class Moved(_OfReply):
     kind: ClassVar[EventKind] = "moved"
     turn: int
     move: Json
+    narration: str | None = None
+    thoughts: str | None = None
+    answer: str | None = None
