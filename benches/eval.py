@@ -4,10 +4,10 @@
     python benches/eval.py --url http://127.0.0.1:8080/v1 --model qwen   # any server like OpenAI's
     python benches/eval.py --only runs --gguf model.gguf --protocol chatty --grammar on --verbose
 
-Three tables. "calls" is the function-calling benchmark of the package `bfcl-eval`, with callslip's
+Four tables. "calls" is the function-calling benchmark of the package `bfcl-eval`, with callslip's
 protocols beside the prompt of the benchmark. "runs" are whole runs over tasks that are in no
 prompt (`--held-out`: those that prompts are not tuned on), and "steps" are tasks whose second call
-needs the result of the first.
+needs the result of the first. "bounds" are tasks whose tools have bounds and patterns.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bfcl import CATEGORIES, Benchmark
+from eval_bounds import BOUNDED
 from eval_calls import OWN_PROMPT, CallScore, score_calls
 from eval_runs import Score, work
 from eval_steps import STEPS
@@ -35,6 +36,7 @@ from callslip.protocols import find_protocol
 
 ROOT = Path(__file__).parents[1]
 PROTOCOLS = ("react", "chatty", "ticket")
+TABLES = ("calls", "runs", "steps", "bounds")
 
 
 @contextlib.contextmanager
@@ -99,9 +101,9 @@ def calls_table(options: argparse.Namespace) -> None:
 def runs_table(options: argparse.Namespace, tasks: Sequence[Task]) -> None:
     """Print how many tasks whole runs do right."""
     print(
-        "\n| protocol | grammar | right | calls right | turns a task | calls "
+        "\n| protocol | grammar | right | calls right | first replies valid | turns a task | calls "
         "| first prompt, tokens | prompts of a task, tokens | violations | seconds |\n"
-        + "|---" * 10
+        + "|---" * 11
         + "|"
     )
     for protocol in options.protocol:
@@ -113,7 +115,8 @@ def runs_table(options: argparse.Namespace, tasks: Sequence[Task]) -> None:
             )
             print(
                 f"| {protocol} | {grammar} | {score.right} of {score.tasks} | {score.called} "
-                f"| {score.turns / n:.1f} | {score.calls} | {score.first_tokens / n:.0f} "
+                f"| {score.valid} | {score.turns / n:.1f} | {score.calls} "
+                f"| {score.first_tokens / n:.0f} "
                 f"| {score.input_tokens / n:.0f} | {codes} | {score.seconds:.0f} |",
                 flush=True,
             )
@@ -153,15 +156,15 @@ def main(options: argparse.Namespace) -> None:
         runs_table(options, HELD_OUT if options.held_out else TASKS)
     if "steps" in options.only:
         runs_table(options, STEPS)
+    if "bounds" in options.only:
+        runs_table(options, BOUNDED)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--only", nargs="+", default=["calls", "runs", "steps"], choices=["calls", "runs", "steps"]
-    )
+    parser.add_argument("--only", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--gguf", help="the model file; default: the bundled one")
     parser.add_argument("--url", help="the base URL of a server like OpenAI's, with --model")
     parser.add_argument("--model", default="", help="the model's name at the server")

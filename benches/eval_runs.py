@@ -28,6 +28,7 @@ class Score:
     tasks: int = 0
     called: int = 0
     right: int = 0
+    valid: int = 0
     turns: int = 0
     calls: int = 0
     input_tokens: int = 0
@@ -68,6 +69,7 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
     made: list[tuple[str, dict[str, Any]]] = []
     answer = ""
     asked: list[int] = []
+    refused = False
     for event in run.log:
         match event:
             case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
@@ -78,6 +80,7 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
                 asked.append(0 if usage is None else usage.input_tokens)
             case Violated(violation={"code": code}):
                 score.codes[code] += 1
+                refused |= len(asked) == 1
             case RunFinished(value=value) if value is not None:
                 answer = value if isinstance(value, str) else json.dumps(value)
     called = ran(task, made)
@@ -85,6 +88,7 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
     score.tasks += 1
     score.called += called
     score.right += right
+    score.valid += not refused
     score.turns += len(asked)
     score.calls += len(opened)
     score.input_tokens += sum(asked)
