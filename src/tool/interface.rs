@@ -3,7 +3,7 @@
 
 use super::describe::truncate;
 use super::look_up::{DESCRIBE, SEARCH};
-use super::render::{json_entry, line_entry, list_entry};
+use super::render::{Notes, json_entry, line_entry, list_entry, note_lines};
 use super::set::{ToolSet, ToolSetError};
 use super::spec::{ToolKind, ToolSpec};
 use super::tool_view::{Detail, ToolView, grouped};
@@ -134,13 +134,18 @@ impl Text {
 
 /// The richest form that shows all arguments, where one fits.
 fn detailed(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
-    whole(tools, layout, budget).or_else(|| lines(tools, layout, budget, Detail::All)).or_else(|| {
+    let richest = whole(tools, layout, budget, Notes::All);
+    if layout == Layout::Operations {
         // A prompt of routes is read as a document is: lines without summaries still say what can be called.
-        if layout == Layout::Operations { lines(tools, layout, budget, Detail::Arguments) } else { None }
-    })
+        let mut details = [Detail::Notes, Detail::All, Detail::Arguments].into_iter();
+        return richest.or_else(|| details.find_map(|detail| lines(tools, layout, budget, detail)));
+    }
+    richest
+        .or_else(|| whole(tools, layout, budget, Notes::Descriptions))
+        .or_else(|| lines(tools, layout, budget, Detail::All))
 }
 
-fn whole(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
+fn whole(tools: &ToolSet, layout: Layout, budget: Budget, notes: Notes) -> Option<String> {
     let mut text = Text::new(budget.characters());
     match layout {
         Layout::Json if tools.is_empty() => Some("[]".to_owned()),
@@ -148,11 +153,11 @@ fn whole(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
             text.push("[\n")?;
             text.joined(tools.iter().map(json_entry), ",\n", "\n]")
         }
-        Layout::List => text.joined(tools.iter().map(list_entry), "\n", ""),
+        Layout::List => text.joined(tools.iter().map(|tool| list_entry(tool, notes)), "\n", ""),
         Layout::Operations => tools.whole_document(budget.characters().min(WHOLE)),
         Layout::Lines => {
             text.push(SIGNATURES)?;
-            text.joined(tools.iter().map(line_entry), "\n", "")
+            text.joined(tools.iter().map(|tool| line_entry(tool, notes)), "\n", "")
         }
     }
 }
@@ -164,7 +169,12 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Opt
     if !routes {
         text.push(SIGNATURES)?;
     }
-    text.joined(offered(tools).map(|tool| tool.line(routes, detail)), "\n", "")
+    let line = |tool: ToolView<'_>| {
+        let line = tool.line(routes, detail);
+        let noted = tools.get(tool.name()).filter(|_| detail == Detail::Notes);
+        noted.map_or_else(|| line.clone(), |noted| format!("{line}{}", note_lines(noted, Notes::All)))
+    };
+    text.joined(offered(tools).map(line), "\n", "")
 }
 
 /// The tools but for those that stand first.
@@ -183,8 +193,8 @@ fn head(tools: &ToolSet, layout: Layout, into: &mut Text) -> Option<()> {
     let (open, close, between) = if layout == Layout::Json { ("[\n", "\n]\n\n", ",\n") } else { ("", "\n\n", "\n") };
     let entries: Vec<String> = match layout {
         Layout::Json => own.map(json_entry).collect(),
-        Layout::List => own.map(list_entry).collect(),
-        Layout::Lines => own.map(line_entry).collect(),
+        Layout::List => own.map(|tool| list_entry(tool, Notes::All)).collect(),
+        Layout::Lines => own.map(|tool| line_entry(tool, Notes::All)).collect(),
         Layout::Operations => own.map(|tool| ToolView::Tool(tool).line(true, Detail::All)).collect(),
     };
     into.push(open)?;

@@ -1,8 +1,8 @@
 //! The tools by which a model finds others that its prompt has no room for: `search_tools` and `describe_tool`.
 
 use super::describe::{fields, short_type, truncate, type_words};
-use super::nearest_names::{nearest, words};
-use super::render::tidy;
+use super::nearest_names::{nearest, stem, words};
+use super::render::{notes_in_line, tidy};
 use super::set::ToolSet;
 use super::spec::{Effect, ToolKind, ToolSpec};
 use super::tool_view::{Detail, ToolView, grouped};
@@ -117,7 +117,7 @@ impl ToolSet {
             found.retain(|tool| tool.name() != exact.name());
             found.insert(0, exact);
         }
-        let tools: Vec<String> = found.iter().take(SHOWN).map(|tool| line(*tool, routes)).collect();
+        let tools: Vec<String> = found.iter().take(SHOWN).map(|tool| line(self, *tool, routes)).collect();
         let more = found.len() - tools.len();
         let hint = tools.is_empty().then(|| format!("use other words; there are tools of {}", groups(self)));
         LookedUp { tools, more, hint }
@@ -135,9 +135,16 @@ impl ToolSet {
     }
 }
 
-/// A line of a search: objects are opened where that does not make it too long.
-fn line(tool: ToolView<'_>, routes: bool) -> String {
+/// A line of a search: objects are opened, and arguments described, where that does not make it too long.
+fn line(tools: &ToolSet, tool: ToolView<'_>, routes: bool) -> String {
     let line = tool.line(routes, Detail::All);
+    let notes = tools.get(tool.name()).map(notes_in_line).unwrap_or_default();
+    if !notes.is_empty() {
+        let described = format!("{line}  # {notes}");
+        if described.chars().nth(LINE).is_none() {
+            return described;
+        }
+    }
     if line.chars().nth(LINE).is_none() {
         return line;
     }
@@ -190,17 +197,6 @@ impl<'a> Indexed<'a> {
             *counts = counts.max(weight);
         }
     }
-}
-
-/// The plural of a word is the same word.
-fn stem(mut word: String) -> String {
-    if word.len() > 4 && word.ends_with("ies") {
-        word.truncate(word.len() - 3);
-        word.push('y');
-    } else if word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") {
-        word.pop();
-    }
-    word
 }
 
 /// The tools that share words with the query, the best first; rare words count most.

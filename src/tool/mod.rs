@@ -2,6 +2,8 @@
 
 pub mod agent_tools;
 mod answer_type;
+mod argument_limits;
+mod argument_notes;
 mod as_written;
 mod coerce;
 pub(crate) mod describe;

@@ -50,6 +50,17 @@ pub(crate) fn words(text: impl Iterator<Item = char>) -> Vec<String> {
     words
 }
 
+/// The plural of a word is the same word.
+pub(crate) fn stem(mut word: String) -> String {
+    if word.len() > 4 && word.ends_with("ies") {
+        word.truncate(word.len() - 3);
+        word.push('y');
+    } else if word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") {
+        word.pop();
+    }
+    word
+}
+
 /// A name taken apart.
 struct Words {
     words: Vec<String>,

@@ -298,7 +298,7 @@ fn type_names(kind: &jsonschema::error::TypeKind) -> String {
     any_of(&names)
 }
 
-fn counted(count: u64, noun: &str) -> String {
+pub(super) fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 

@@ -1,5 +1,6 @@
 //! Tools as a prompt or a violation shows them. The text depends on the tools alone: a prompt prefix stays cached.
 
+use super::argument_notes::{Note, notes};
 use super::describe::{escaped, fields, in_line, moves_text, truncate};
 use super::problem::wanted;
 use super::spec::ToolSpec;
@@ -16,14 +17,37 @@ const DEPTH: usize = 3;
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;
 
+/// How much is said of each argument beside its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notes {
+    /// Limits and descriptions, also those of fields.
+    All,
+    /// Its description.
+    Descriptions,
+}
+
+impl Notes {
+    fn of(self, tool: &ToolSpec) -> Vec<Note> {
+        let all = notes(tool);
+        if self == Self::All {
+            return all;
+        }
+        let schema = Schema::root(&tool.parameters);
+        let names: Vec<_> = schema.property_names().into_iter().map(in_line).collect();
+        let own =
+            all.into_iter().filter(|note| !note.description.is_empty() && names.contains(&note.path.as_str().into()));
+        own.map(|note| Note { limits: String::new(), ..note }).collect()
+    }
+}
+
 /// `{name, description, parameters}`.
 pub(crate) fn json_entry(tool: &ToolSpec) -> String {
     let parameters = tidy(&tool.parameters);
     escaped(&json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string())
 }
 
-/// Name and description, and a line for each argument.
-pub(crate) fn list_entry(tool: &ToolSpec) -> String {
+/// Name and description, and a line for each argument, and each field of which more is said.
+pub(crate) fn list_entry(tool: &ToolSpec, notes: Notes) -> String {
     let mut text = format!("- {}", tool.name);
     if !tool.description.is_empty() {
         text.push_str(": ");
@@ -37,12 +61,16 @@ pub(crate) fn list_entry(tool: &ToolSpec) -> String {
         return text;
     }
     text.push_str("\n  args:");
+    let mut notes = notes.of(tool);
     for name in names {
-        let _ = write!(text, "\n    {} ({})", in_line(name), argument(schema, name, &required));
-        let description = schema.property(name).and_then(|property| property.node.get("description"));
-        if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.is_empty()) {
-            text.push_str(": ");
-            text.push_str(&indented(description, "      "));
+        let note = notes.iter().position(|note| note.path == in_line(name)).map(|at| notes.remove(at));
+        let limits = note.as_ref().map_or("", |note| &note.limits);
+        let _ = write!(text, "\n    {} ({})", in_line(name), argument(schema, name, &required, limits));
+        if let Some(note) = note.filter(|note| !note.description.is_empty()) {
+            let _ = write!(text, ": {}", indented(&note.description, "      "));
+        }
+        while let Some(at) = notes.iter().position(|note| is_within(&note.path, &in_line(name))) {
+            let _ = write!(text, "\n    {}", noted(&notes.remove(at), "      "));
         }
     }
     if schema.is_open() {
@@ -51,26 +79,63 @@ pub(crate) fn list_entry(tool: &ToolSpec) -> String {
     text
 }
 
-/// `name(city: str, days?: int = 3)  # Description`, and a line for each argument of which more is said.
-pub(crate) fn line_entry(tool: &ToolSpec) -> String {
+/// `name(city: str, days?: int = 3)  # Description`, and a line for each argument or field of which more is said.
+pub(crate) fn line_entry(tool: &ToolSpec, notes: Notes) -> String {
     let schema = Schema::root(&tool.parameters);
     let mut text = format!("{}({})", tool.name, fields(schema, DEPTH));
     if !tool.description.is_empty() {
         text.push_str("  # ");
         text.push_str(&indented(&tool.description, "  # "));
     }
-    for name in schema.property_names() {
-        let description = schema.property(name).and_then(|property| property.node.get("description"));
-        if let Some(description) = description.and_then(Json::as_str).filter(|text| !text.trim().is_empty()) {
-            let _ = write!(text, "\n  {}: {}", in_line(name), indented(description, "    "));
-        }
-    }
+    text.push_str(&note_lines(tool, notes));
     text
 }
 
-fn argument(schema: Schema<'_>, name: &str, required: &[&str]) -> String {
+/// A line for each note of a tool.
+pub(crate) fn note_lines(tool: &ToolSpec, notes: Notes) -> String {
+    shared(notes.of(tool)).iter().map(|note| format!("\n  {}", noted(note, "    "))).collect()
+}
+
+/// The notes of a tool behind one another.
+pub(crate) fn notes_in_line(tool: &ToolSpec) -> String {
+    let notes: Vec<String> = shared(notes(tool)).iter().map(|note| noted(note, "")).collect();
+    notes.join("; ").replace('\n', " ")
+}
+
+/// The notes, each once with the paths of all for which it holds.
+fn shared(notes: Vec<Note>) -> Vec<Note> {
+    let mut shared: Vec<Note> = Vec::new();
+    for note in notes {
+        let same = |one: &&mut Note| one.limits == note.limits && one.description == note.description;
+        match shared.iter_mut().find(same) {
+            Some(first) => first.path = format!("{}, {}", first.path, note.path),
+            None => shared.push(note),
+        }
+    }
+    shared
+}
+
+/// `seats: 1 to 9`, `day: When.`, `seats (1 to 9): How many.`
+fn noted(note: &Note, indent: &str) -> String {
+    let description = indented(&note.description, indent);
+    match (note.limits.as_str(), description.as_str()) {
+        (limits, "") => format!("{}: {limits}", note.path),
+        ("", description) => format!("{}: {description}", note.path),
+        (limits, description) => format!("{} ({limits}): {description}", note.path),
+    }
+}
+
+/// Whether a path leads to a field of the argument.
+fn is_within(path: &str, argument: &str) -> bool {
+    path.strip_prefix(argument).is_some_and(|rest| rest.starts_with(['.', '[']))
+}
+
+fn argument(schema: Schema<'_>, name: &str, required: &[&str], limits: &str) -> String {
     let property = schema.property(name);
     let mut text = property.map_or_else(|| "any value".to_owned(), wanted);
+    if !limits.is_empty() {
+        let _ = write!(text, ", {limits}");
+    }
     if required.contains(&name) {
         text.push_str(", required");
     } else if let Some(default) =
@@ -149,7 +214,7 @@ mod tests {
         let mut tool = set().get("search").unwrap().clone();
         tool.description = "Search.\n\nSlow.".to_owned();
         tool.parameters["properties"]["query"]["description"] = "what to look for,\nin words".into();
-        let line = super::line_entry(&tool);
+        let line = super::line_entry(&tool, super::Notes::All);
         assert!(line.starts_with("search(query: str, max_results?: int = 5, order?: "), "{line}");
         assert!(line.contains(")  # Search.\n  # Slow.\n"), "{line}");
         assert!(line.contains("\n  query: what to look for,\n    in words"), "{line}");

@@ -51,7 +51,12 @@ impl Types {
         self.0 & other.0 == other.0
     }
 
-    fn and(self, other: Self) -> Self {
+    /// Whether some type is in both sets.
+    pub(super) fn overlaps(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
