@@ -72,11 +72,9 @@ pub(crate) struct Note {
 pub(crate) fn notes(tool: &ToolSpec) -> Vec<Note> {
     let known = [tool.name.as_str(), tool.description.as_str()].into_iter().flat_map(stems).collect();
     let mut walk = Walk { known, alternatives: IndexMap::new(), within: Vec::new(), work: WORK };
-    let root = Schema::root(&tool.parameters);
-    let parts = parts_of(root);
-    for name in property_names(&parts) {
-        walk.visit(&Place { path: in_line(name).into_owned(), levels: LEVELS }, &properties(&parts, name));
-    }
+    walk.visit(&Place { path: String::new(), levels: LEVELS + 1 }, &[Schema::root(&tool.parameters)]);
+    // The arguments as a whole are described by the tool.
+    walk.alternatives.shift_remove("");
     walk.alternatives.into_iter().filter_map(|(path, all)| note(path, &all)).collect()
 }
 
@@ -126,7 +124,8 @@ struct Place {
 
 impl Place {
     fn field(&self, name: &str) -> Option<Self> {
-        Some(Self { path: format!("{}.{}", self.path, in_line(name)), levels: self.levels.checked_sub(1)? })
+        let dot = if self.path.is_empty() { "" } else { "." };
+        Some(Self { path: format!("{}{dot}{}", self.path, in_line(name)), levels: self.levels.checked_sub(1)? })
     }
 
     fn item(&self, index: &str) -> Self {
@@ -147,38 +146,46 @@ impl Walk {
     /// A value for which all of these schemas hold.
     fn visit(&mut self, place: &Place, schemas: &[Schema<'_>]) {
         let parts: Vec<Schema<'_>> = schemas.iter().flat_map(|schema| parts_of(*schema)).collect();
-        let own: Vec<_> = parts.iter().filter_map(|part| part.node.as_object()).map(std::ptr::from_ref).collect();
-        if own.iter().any(|map| self.within.contains(map)) {
-            return;
-        }
-        let before = self.within.len();
-        self.within.extend(own);
         self.each_form(place, &parts, 0);
-        self.within.truncate(before);
     }
 
     /// The forms of a value: one for each branch of the parts from `first` on.
     fn each_form(&mut self, place: &Place, parts: &[Schema<'_>], first: usize) {
         let Some(work) = self.work.checked_sub(1) else { return };
         self.work = work;
-        let branches: Vec<Schema<'_>> = parts.iter().skip(first).flat_map(|part| branches(*part)).collect();
-        if branches.is_empty() || first > DEPTH {
-            return self.form(place, parts);
+        let added = parts.get(first..).unwrap_or_default();
+        let maps = added.iter().filter_map(|part| part.node.as_object()).map(std::ptr::from_ref);
+        let maps: Vec<_> = maps.collect();
+        if maps.iter().any(|map| self.within.contains(map)) {
+            return;
+        }
+        let before = self.within.len();
+        self.within.extend(maps);
+        let branches: Vec<Schema<'_>> = added.iter().flat_map(|part| branches(*part)).collect();
+        if branches.is_empty() {
+            self.form(place, parts);
         }
         for branch in branches {
-            let mut both = parts.to_vec();
-            both.extend(parts_of(branch));
+            let is_new = |part: &Schema<'_>| !parts.iter().any(|known| std::ptr::eq(known.node, part.node));
+            let more: Vec<Schema<'_>> = parts_of(branch).into_iter().filter(is_new).collect();
+            // One that is part of itself adds no form.
+            if more.is_empty() && branch.node.is_object() {
+                continue;
+            }
+            let both = [parts, &more].concat();
             if types(&both) != Types::NULL {
                 self.each_form(place, &both, parts.len());
             }
         }
+        self.within.truncate(before);
     }
 
     fn form(&mut self, place: &Place, parts: &[Schema<'_>]) {
         let types = types(parts);
-        let described = parts.iter().filter_map(|part| part.node.get("description")?.as_str());
-        let known = self.words_at(place, parts, types);
-        let description = described.map(str::trim).find(|text| adds_a_word(text, &known));
+        let described: Vec<&str> =
+            parts.iter().filter_map(|part| part.node.get("description")?.as_str()).map(str::trim).collect();
+        let known = if described.is_empty() { HashSet::new() } else { self.words_at(place, parts, types) };
+        let description = described.into_iter().find(|text| adds_a_word(text, &known));
         let alternative = Alternative {
             types,
             limits: limits(parts, types),
@@ -273,3 +280,6 @@ fn properties<'a>(parts: &[Schema<'a>], name: &str) -> Vec<Schema<'a>> {
 fn each<'a>(parts: &[Schema<'a>], key: &str) -> Vec<Schema<'a>> {
     parts.iter().filter_map(|part| Some(part.at(part.node.get(key).filter(|one| one.is_object())?))).collect()
 }
+
+#[cfg(test)]
+mod tests;

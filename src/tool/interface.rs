@@ -137,12 +137,12 @@ fn detailed(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
     let richest = whole(tools, layout, budget, Notes::All);
     if layout == Layout::Operations {
         // A prompt of routes is read as a document is: lines without summaries still say what can be called.
-        let mut details = [Detail::Notes, Detail::All, Detail::Arguments].into_iter();
-        return richest.or_else(|| details.find_map(|detail| lines(tools, layout, budget, detail)));
+        let mut forms = [(Detail::All, true), (Detail::All, false), (Detail::Arguments, false)].into_iter();
+        return richest.or_else(|| forms.find_map(|(detail, notes)| lines(tools, layout, budget, detail, notes)));
     }
     richest
         .or_else(|| whole(tools, layout, budget, Notes::Descriptions))
-        .or_else(|| lines(tools, layout, budget, Detail::All))
+        .or_else(|| lines(tools, layout, budget, Detail::All, false))
 }
 
 fn whole(tools: &ToolSet, layout: Layout, budget: Budget, notes: Notes) -> Option<String> {
@@ -162,7 +162,8 @@ fn whole(tools: &ToolSet, layout: Layout, budget: Budget, notes: Notes) -> Optio
     }
 }
 
-fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Option<String> {
+/// A line for each tool, with its notes below where there are to be `notes`.
+fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail, notes: bool) -> Option<String> {
     let routes = layout == Layout::Operations;
     let mut text = Text::new(budget.characters());
     head(tools, layout, &mut text)?;
@@ -170,9 +171,9 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail) -> Opt
         text.push(SIGNATURES)?;
     }
     let line = |tool: ToolView<'_>| {
-        let line = tool.line(routes, detail);
-        let noted = tools.get(tool.name()).filter(|_| detail == Detail::Notes);
-        noted.map_or_else(|| line.clone(), |noted| format!("{line}{}", note_lines(noted, Notes::All)))
+        let noted = tools.get(tool.name()).filter(|_| notes);
+        let below = noted.map(|tool| note_lines(tool, Notes::All)).unwrap_or_default();
+        format!("{}{below}", tool.line(routes, detail))
     };
     text.joined(offered(tools).map(line), "\n", "")
 }
@@ -307,6 +308,12 @@ fn advice(tools: &ToolSet, layout: Layout, heading: &str) -> String {
         text.push_str(if routes { "then CALL its route." } else { "then call it." });
     }
     format!("{text} {heading}:\n")
+}
+
+/// The lines of routes with what is said of their arguments.
+#[cfg(test)]
+pub(super) fn noted_lines(tools: &ToolSet) -> String {
+    lines(tools, Layout::Operations, Budget::default(), Detail::All, true).unwrap_or_default()
 }
 
 #[cfg(test)]

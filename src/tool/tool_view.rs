@@ -28,8 +28,6 @@ pub(crate) enum ToolView<'a> {
 /// How much a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// The same as `All`, and what else is said of arguments.
-    Notes,
     /// Arguments with their objects opened, result and summary.
     All,
     /// Arguments alone.
@@ -71,7 +69,7 @@ impl<'a> ToolView<'a> {
 
     /// `name(id: int, fields?: [str]) -> Pet  # One pet`.
     pub(crate) fn line(self, routes: bool, detail: Detail) -> String {
-        let mut line = self.signature(routes, usize::from(detail != Detail::Arguments));
+        let mut line = self.signature(routes, usize::from(detail == Detail::All));
         if detail == Detail::Arguments {
             return line;
         }

@@ -72,7 +72,10 @@ fn tools_that_look_up_are_not_found() {
     assert_eq!(tools.len(), 7);
     assert_eq!(found(&tools, "tools").len(), 0);
     let line = &tools.search("search_tools", true).tools[0];
-    assert_eq!(line, "POST /search_tools(query: str)  # Find tools by words of their names and descriptions.");
+    assert_eq!(
+        line,
+        "POST /search_tools(query: str)  # Find tools by words of their names and descriptions.  # query: A few words of what it is to do."
+    );
     assert_eq!(tools.search("search_tools", false).tools[0].split('(').next(), Some("search_tools"));
 }
 

@@ -5,9 +5,11 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import psycopg
 import pytest
+from pydantic import Field
 
 from callslip import TicketStore, UsageError, replay, tool
 from callslip.fleet import migrate
@@ -113,7 +115,7 @@ def paying(memo):
         return pay
 
     @tool(name="pay", needs_approval=True)
-    def pay_more(amount: float, memo: str = "none") -> str:
+    def pay_more(amount: float, memo: Annotated[str, Field(max_length=40)] = "none") -> str:
         """Pay, with words."""
         return f"paid {amount:g}, {memo}"
 
@@ -130,7 +132,8 @@ def test_a_deploy_continues_what_a_released_version_began(folder, kept, memo):
     result = agent.resume_sync(run_id)
     assert (result.value, result.tickets[0].arguments) == ("paid", {"amount": 7})
     assert result.tickets[0].result == ("paid 7, none" if memo else "paid 7")
-    assert "report" not in result.messages[0]["content"]
+    started = json.loads(log_of(folder, "open").partition("\n")[0])["event"]["run_started"]
+    assert result.messages[0]["content"] == started["setup"]["prompt"]
     assert replay(kept.run(run_id)).stop_reason == "finished"
 
 

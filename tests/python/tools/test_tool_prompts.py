@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
+from pydantic import Field
 
 from callslip import (
     Agent,
@@ -24,6 +25,7 @@ from callslip import (
     tool,
 )
 from callslip.tools import Tool, ToolSource
+from callslip.tools._schema_tool import SchemaTool
 from scripted import (
     act,
     asked,
@@ -427,3 +429,64 @@ def test_the_last_level_has_no_tools_that_start_runs() -> None:
     assert "spawn_agent" not in last
     assert "helper" not in last
     assert json.loads(agent._setup.toolbox.tool_set.search("helper", False))["more"] == 0
+
+
+class Stop(TypedDict):
+    """Where a trip goes."""
+
+    city: Annotated[str, Field(description="In capitals.")]
+    nights: Annotated[int, Field(ge=1, le=14)]
+
+
+def plan(
+    seats: Annotated[int, Field(ge=1, le=9)],
+    stops: Annotated[list[Stop], Field(max_length=5)],
+    code: Annotated[str | None, Field(pattern="^[A-Z]{3}$", description="The code.")] = None,
+) -> str:
+    """Plan a trip."""
+    return f"{seats} {stops} {code}"
+
+
+NOTES = [
+    "seats: 1 to 9",
+    "stops: at most 5 items",
+    "stops[]: Where a trip goes.",
+    "stops[].city: In capitals.",
+    "stops[].nights: 1 to 14",
+    "code: pattern ^[A-Z]{3}$",
+]
+
+
+def planned(source: str) -> Any:
+    """The tool as a function, as servers of MCP offer it, and as an operation among many."""
+    own = Tool(plan)
+    if source == "function":
+        return [own]
+    if source == "mcp":
+        return [
+            SchemaTool(
+                lambda _arguments, _context: "done",
+                name="plan",
+                description="Plan a trip.",
+                parameters=own.parameters,
+            )
+        ]
+    schema = json.loads(json.dumps(own.parameters).replace("#/$defs/", "#/components/schemas/"))
+    schemas = schema.pop("$defs")
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    paths: dict[str, Any] = {
+        f"/plan{number}": {"get": {"summary": f"Look at plan {number} of all."}}
+        for number in range(40)
+    }
+    paths["/plan"] = {"post": {"summary": "Plan a trip.", "requestBody": body}}
+    document = {"openapi": "3.1.0", "paths": paths, "components": {"schemas": schemas}}
+    return OpenAPI(document, handlers={"POST /plan": plan}, base_url="http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("source", ["function", "mcp", "document"])
+def test_limits_and_fields_are_told(kind: Any, source: str) -> None:
+    prompt = kind().system_prompt(planned(source))
+    for note in NOTES:
+        assert prompt.count(f"\n  {note}\n") == 1, prompt
+    assert "The code." not in prompt
