@@ -8,8 +8,7 @@ use serde_json::{Number, Value as Json};
 /// Characters of a pattern. A longer one is in the schema that `describe_tool` returns.
 const PATTERN: usize = 120;
 
-/// What all of these schemas ask for of values of these types, beyond the types; empty where they ask for nothing, or
-/// list the values.
+/// The limits that all of these schemas set together for values of these types; empty if a schema lists the values.
 pub(super) fn limits(parts: &[Schema<'_>], types: Types) -> String {
     if parts.iter().any(|part| part.node.get("enum").or_else(|| part.node.get("const")).is_some()) {
         return String::new();
@@ -20,7 +19,7 @@ pub(super) fn limits(parts: &[Schema<'_>], types: Types) -> String {
         said.extend(highest(parts, "multipleOf").map(|factor| format!("a multiple of {factor}")));
     }
     if types.overlaps(Types::STRING) {
-        // That a text is not empty goes without saying.
+        // Models rarely write an empty string, and most services declare this limit.
         let least = count(highest(parts, "minLength")).filter(|least| *least > 1);
         said.extend(counts(least, count(lowest(parts, "maxLength")), "character"));
         said.extend(patterns(parts));
@@ -41,7 +40,7 @@ pub(super) fn limits(parts: &[Schema<'_>], types: Types) -> String {
     said.join(", ")
 }
 
-/// Whether the signature says how many items there are: it has a type for each.
+/// Whether the signature shows the number of items, with a type for each.
 fn are_places(parts: &[Schema<'_>], least: Option<u64>, most: Option<u64>) -> bool {
     let places = parts.iter().find_map(|part| part.places()).map(|(items, _)| items.len() as u64);
     places.is_some() && (least == places || least.is_none()) && (most == places || most.is_none())
@@ -79,17 +78,17 @@ fn patterns(parts: &[Schema<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// The formats that the type in the signature doesn't show.
+/// The formats except those in the signature.
 fn formats(parts: &[Schema<'_>]) -> Vec<String> {
     let shown = |format: &str| parts.iter().any(|part| short_type(*part, 0).split('|').any(|one| one == format));
     let formats = texts(parts, "format").into_iter().filter(|format| !shown(format) && !NUMERIC.contains(format));
     formats.map(|format| format!("format {}", escaped(format))).collect()
 }
 
-/// Formats of numbers, which say how a service stores them.
+/// Storage formats of numbers.
 const NUMERIC: [&str; 4] = ["int32", "int64", "float", "double"];
 
-/// What the parts have under a key, each once.
+/// The distinct texts under a key.
 fn texts<'a>(parts: &[Schema<'a>], key: &str) -> Vec<&'a str> {
     let mut texts: Vec<&str> = Vec::new();
     for text in parts.iter().filter_map(|part| part.node.get(key)?.as_str()) {

@@ -1,5 +1,5 @@
-//! What a prompt says of arguments beside their types: limits, patterns, formats, and descriptions that add a word. The
-//! fields of nested objects have paths: `stops[].nights`, `prices.*`.
+//! Notes on arguments for prompts: limits, patterns, formats, and descriptions with a new word. Nested fields have paths:
+//! `stops[].nights`, `prices.*`.
 
 use super::argument_limits::limits;
 use super::describe::{in_line, short_type, type_words};
@@ -13,90 +13,55 @@ use std::collections::HashSet;
 /// Levels of objects below an argument, as many as a signature opens.
 const LEVELS: usize = 3;
 
-/// Schemas that are visited for one tool.
+/// Schemas to visit for one tool.
 const WORK: usize = 2_000;
 
 /// References and `allOf`s followed on one way down.
 const DEPTH: usize = 32;
 
-/// Words of a description that say nothing of a value.
-const EMPTY: [&str; 34] = [
-    "a",
-    "an",
-    "and",
-    "are",
-    "as",
-    "at",
-    "be",
-    "by",
-    "for",
-    "from",
-    "given",
-    "in",
-    "is",
-    "it",
-    "its",
-    "of",
-    "on",
-    "or",
-    "optional",
-    "required",
-    "s",
-    "that",
-    "the",
-    "their",
-    "this",
-    "to",
-    "used",
-    "value",
-    "parameter",
-    "argument",
-    "field",
-    "which",
-    "will",
-    "with",
-];
+/// Words without information about a value.
+const EMPTY: &str = "a an and are as at be by for from given in is it its of on or optional required s that the their this to used value parameter argument field which will with";
 
-/// What is said of one argument, or of one field of it.
+/// A note on one argument or nested field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The name of the argument, and the way to the field.
+    /// The name of the argument, then the steps to the field.
     pub(crate) path: String,
-    /// `1 to 9`, `pattern ^[A-Z]{3}$`; empty where nothing is limited.
+    /// `1 to 9`, `pattern ^[A-Z]{3}$`; empty without a limit.
     pub(crate) limits: String,
-    /// Empty where it adds no word.
+    /// Empty without a new word.
     pub(crate) description: String,
 }
 
-/// What is said of the arguments of a tool, in the order of their names in a schema.
+/// The notes on the arguments of a tool, in the order of the schema.
 pub(crate) fn notes(tool: &ToolSpec) -> Vec<Note> {
     let known = [tool.name.as_str(), tool.description.as_str()].into_iter().flat_map(stems).collect();
     let mut walk = Walk { known, alternatives: IndexMap::new(), within: Vec::new(), work: WORK };
     walk.visit(&Place { path: String::new(), levels: LEVELS + 1 }, &[Schema::root(&tool.parameters)]);
-    // The arguments as a whole are described by the tool.
+    // The tool describes the arguments as a whole.
     walk.alternatives.shift_remove("");
     walk.alternatives.into_iter().filter_map(|(path, all)| note(path, &all)).collect()
 }
 
-/// Whether a description has a word, or a sign, that is not among `known`.
+/// Whether a description has a word that isn't in `known`, or a sign such as `%`.
 fn adds_a_word(description: &str, known: &HashSet<String>) -> bool {
     let sign = |one: char| !one.is_alphanumeric() && !one.is_whitespace() && !".,;:!?'\"()-_`".contains(one);
     description.chars().any(sign)
-        || stems(description).iter().any(|word| !known.contains(word) && !EMPTY.contains(&word.as_str()))
+        || stems(description).iter().any(|word| !known.contains(word) && !EMPTY.split(' ').any(|empty| empty == word))
 }
 
 fn stems(text: &str) -> Vec<String> {
     words(text.chars()).into_iter().map(stem).collect()
 }
 
-/// One of the forms that a value may have.
+/// A form of a value: one branch of a union, or the whole schema.
 struct Alternative {
     types: Types,
     limits: String,
     description: String,
 }
 
-/// All forms of one value as a note. A form without limits counts only beside one of the same type that has some.
+/// The note on a value with these forms. An unlimited form matters only beside a limited form of the same type.
 fn note(path: String, all: &[Alternative]) -> Option<Note> {
     let mut limits: Vec<&str> = Vec::new();
     let mut descriptions: Vec<&str> = Vec::new();
@@ -116,7 +81,7 @@ fn note(path: String, all: &[Alternative]) -> Option<Note> {
     (!limits.is_empty() || !description.is_empty()).then_some(Note { path, limits, description })
 }
 
-/// Where a value stands.
+/// The position of a value.
 struct Place {
     path: String,
     levels: usize,
@@ -134,22 +99,22 @@ impl Place {
 }
 
 struct Walk {
-    /// Words that the prompt has already.
+    /// Words of the tool's name and description.
     known: HashSet<String>,
     alternatives: IndexMap<String, Vec<Alternative>>,
-    /// The schemas that lead here: one that contains itself is not visited again.
+    /// The schemas on the way here, to stop at recursion.
     within: Vec<*const Map<String, Json>>,
     work: usize,
 }
 
 impl Walk {
-    /// A value for which all of these schemas hold.
+    /// Visits a value that must satisfy all of these schemas.
     fn visit(&mut self, place: &Place, schemas: &[Schema<'_>]) {
         let parts: Vec<Schema<'_>> = schemas.iter().flat_map(|schema| parts_of(*schema)).collect();
         self.each_form(place, &parts, 0);
     }
 
-    /// The forms of a value: one for each branch of the parts from `first` on.
+    /// Visits each form: a form for each branch in the parts from `first` on.
     fn each_form(&mut self, place: &Place, parts: &[Schema<'_>], first: usize) {
         let Some(work) = self.work.checked_sub(1) else { return };
         self.work = work;
@@ -168,7 +133,7 @@ impl Walk {
         for branch in branches {
             let is_new = |part: &Schema<'_>| !parts.iter().any(|known| std::ptr::eq(known.node, part.node));
             let more: Vec<Schema<'_>> = parts_of(branch).into_iter().filter(is_new).collect();
-            // One that is part of itself adds no form.
+            // A recursive branch adds no form.
             if more.is_empty() && branch.node.is_object() {
                 continue;
             }
@@ -215,7 +180,7 @@ impl Walk {
         }
     }
 
-    /// The words that the prompt has already for a value: those of its tool, of its path and of its type.
+    /// The words that the prompt already shows for a value: tool, path and type.
     fn words_at(&self, place: &Place, parts: &[Schema<'_>], types: Types) -> HashSet<String> {
         let mut known = self.known.clone();
         let shown = parts.iter().flat_map(|part| stems(&short_type(*part, 1)));
@@ -234,7 +199,7 @@ impl Walk {
     }
 }
 
-/// The schema with its references and `allOf`s, each a part that holds.
+/// The schema with the targets of `$ref` and `allOf`: a value must satisfy all of them.
 fn parts_of(schema: Schema<'_>) -> Vec<Schema<'_>> {
     let mut parts: Vec<Schema<'_>> = Vec::new();
     let mut open = vec![schema];

@@ -162,7 +162,7 @@ fn whole(tools: &ToolSet, layout: Layout, budget: Budget, notes: Notes) -> Optio
     }
 }
 
-/// A line for each tool, with its notes below where there are to be `notes`.
+/// A line for each tool, followed by its `notes`.
 fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail, notes: bool) -> Option<String> {
     let routes = layout == Layout::Operations;
     let mut text = Text::new(budget.characters());

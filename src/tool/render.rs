@@ -17,12 +17,12 @@ const DEPTH: usize = 3;
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;
 
-/// How much is said of each argument beside its type.
+/// Which notes an entry has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notes {
-    /// Limits and descriptions, also those of fields.
+    /// Limits and descriptions of arguments and fields.
     All,
-    /// Its description.
+    /// Descriptions of arguments alone, for prompts with little room.
     Descriptions,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn json_entry(tool: &ToolSpec) -> String {
     escaped(&json!({"name": tool.name, "description": tool.description, "parameters": parameters}).to_string())
 }
 
-/// Name and description, and a line for each argument, and each field of which more is said.
+/// Name and description, a line for each argument, and a line for each note on a field.
 pub(crate) fn list_entry(tool: &ToolSpec, notes: Notes) -> String {
     let mut text = format!("- {}", tool.name);
     if !tool.description.is_empty() {
@@ -79,7 +79,7 @@ pub(crate) fn list_entry(tool: &ToolSpec, notes: Notes) -> String {
     text
 }
 
-/// `name(city: str, days?: int = 3)  # Description`, and a line for each argument or field of which more is said.
+/// `name(city: str, days?: int = 3)  # Description`, then a line for each note.
 pub(crate) fn line_entry(tool: &ToolSpec, notes: Notes) -> String {
     let schema = Schema::root(&tool.parameters);
     let mut text = format!("{}({})", tool.name, fields(schema, DEPTH));
@@ -96,13 +96,13 @@ pub(crate) fn note_lines(tool: &ToolSpec, notes: Notes) -> String {
     shared(notes.of(tool)).iter().map(|note| format!("\n  {}", noted(note, "    "))).collect()
 }
 
-/// The notes of a tool behind one another.
+/// The notes of a tool in one line.
 pub(crate) fn notes_in_line(tool: &ToolSpec) -> String {
     let notes: Vec<String> = shared(notes(tool)).iter().map(|note| noted(note, "")).collect();
     notes.join("; ").replace('\n', " ")
 }
 
-/// The notes, each once with the paths of all for which it holds.
+/// Joins the paths of equal notes.
 fn shared(notes: Vec<Note>) -> Vec<Note> {
     let mut shared: Vec<Note> = Vec::new();
     for note in notes {

@@ -5,7 +5,7 @@ use crate::tool::{Budget, Layout, ToolSet, ToolSpec};
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-/// The notes of a tool with these properties, as `path | limits | description`.
+/// Notes as `path | limits | description`.
 fn said(properties: Json, definitions: Json) -> Vec<String> {
     let schema = json!({"type": "object", "properties": properties, "$defs": definitions});
     let tool = tool("book_trip", "Book a trip to a city.", schema);
@@ -153,7 +153,7 @@ fn limits_are_left_out_before_descriptions_are() {
     assert!(text(32).ends_with("book(seats?: int, code?: str)  # Book."), "{}", text(32));
 }
 
-/// Schemas, each with a number that stands in the prompt if it is told, and whether it is.
+/// Schemas that contain a number, and whether a prompt shows the number.
 const FACTS: [(fn(usize) -> Json, bool); 16] = [
     (|n| json!({"type": "integer", "minimum": n}), true),
     (|n| json!({"type": "number", "exclusiveMinimum": n}), true),
@@ -173,7 +173,7 @@ const FACTS: [(fn(usize) -> Json, bool); 16] = [
     (|n| json!({"type": "boolean", "maxLength": n}), false),
 ];
 
-/// What a schema may stand in, and what its path is there.
+/// Ways to nest a schema, with the step that each adds to the path.
 const AROUND: [(fn(Json) -> Json, &str); 6] = [
     (|inner| json!({"anyOf": [inner, {"type": "null"}]}), ""),
     (|inner| json!({"allOf": [inner]}), ""),
@@ -231,10 +231,9 @@ proptest! {
     ) {
         let plain = made(&facts, false);
         let expected = format!("{}  # Go.", crate::tool::ToolView::Tool(&plain).signature(false, 3));
-        prop_assert_eq!(line_entry(&plain, Notes::All), expected);
-        let (told, untold) = (made(&facts, true), plain);
-        let signature = line_entry(&told, Notes::All);
-        // Names of formats that aren't known are no types, so the signature is the same.
-        prop_assert_eq!(signature.lines().next(), line_entry(&untold, Notes::All).lines().next());
+        prop_assert_eq!(&line_entry(&plain, Notes::All), &expected);
+        // Facts change only the lines below.
+        let told = line_entry(&made(&facts, true), Notes::All);
+        prop_assert_eq!(told.lines().next(), Some(&*expected));
     }
 }
