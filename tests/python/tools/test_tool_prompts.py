@@ -458,7 +458,7 @@ NOTES = [
 
 
 def planned(source: str) -> Any:
-    """The tool as a function, as servers of MCP offer it, and as an operation among many."""
+    """The tool as a function, as servers of MCP offer it, and as an operation."""
     own = Tool(plan)
     if source == "function":
         return [own]
@@ -474,13 +474,11 @@ def planned(source: str) -> Any:
     schema = json.loads(json.dumps(own.parameters).replace("#/$defs/", "#/components/schemas/"))
     schemas = schema.pop("$defs")
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    paths: dict[str, Any] = {
-        f"/plan{number}": {"get": {"summary": f"Look at plan {number} of all."}}
-        for number in range(40)
-    }
-    paths["/plan"] = {"post": {"summary": "Plan a trip.", "requestBody": body}}
+    # Short documents are shown whole in the ticket protocol.
+    post = {"summary": "Plan a trip.", "description": "Soon. " * 400, "requestBody": body}
+    paths = {"/plan": {"post": post}}
     document = {"openapi": "3.1.0", "paths": paths, "components": {"schemas": schemas}}
-    return OpenAPI(document, handlers={"POST /plan": plan}, base_url="http://127.0.0.1:9")
+    return OpenAPI(document, handlers={"POST /plan": plan})
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS.values(), ids=PROTOCOLS)
