@@ -135,7 +135,7 @@ def _advice(given: object) -> str:
         given.close()
         return "pass agent.stream(…) in place of agent.run(…)"
     if hasattr(given, "run") and hasattr(given, "trace"):
-        return "a result shows itself: use print(result.trace()), or pass result.run"
+        return "pass result.run, or use print(result.trace())"
     return "pass agent.stream(…) or a run"
 
 

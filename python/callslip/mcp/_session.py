@@ -334,9 +334,13 @@ class McpSession:
         started = isinstance(self._fault, OSError) and not isinstance(self._fault, TimeoutError)
         verb = "started" if started else "connected"
         again = " again" if self._is_reconnect else ""
-        return (
+        told = (
             f"the MCP server '{self._transport.name}' can't be {verb}{again}{await self._reason()}"
         )
+        # A model reads of later failures.
+        first = self._fault if isinstance(self._fault, Exception) and not again else None
+        where = None if first is None else unreached(first)
+        return told if where is None else f"{told} ({where})"
 
     async def _reason(self) -> str:
         """Return why the session ended, as far as that is known a moment later."""
@@ -354,9 +358,9 @@ class McpSession:
         elif isinstance(fault, _lazy.pydantic.ValidationError):
             reasons.append(f"it broke the protocol: {describe_fault(fault)}")
         elif isinstance(fault, Exception):
-            where = unreached(fault)
-            words = str(fault) if where is None else f"{fault} ({where})"
-            reasons.append(f"{type(fault).__name__}: {words}" if words else type(fault).__name__)
+            reasons.append(
+                f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
+            )
         if self._unreadable:
             reasons.append(f"{_NOT_A_MESSAGE}: standard output is for the protocol alone")
         if words := await self._transport.last_output():
