@@ -134,7 +134,7 @@ def checked_model(model: object) -> ModelCall:
                 f"the model '{one.name}' is a function that calls a model with a known context, "
                 "and has none itself: a long run is shortened only after a request has failed; "
                 f"use @functools.wraps(model), or set {one.name}.context",
-                stacklevel=3,
+                stacklevel=4,
             )
     return call
 

@@ -292,8 +292,6 @@ def _advice(given: object) -> str:
     if inspect.iscoroutine(given):
         given.close()
         return "pass the async function itself, without calling it"
-    if given is None:
-        return "pass functions; `tools=[]` for none"
     if hasattr(given, "as_tool"):
         return "pass agent.as_tool()"
     return "pass a function with annotated arguments, or a Tool"

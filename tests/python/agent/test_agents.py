@@ -342,7 +342,7 @@ def test_roles_are_a_mapping(roles):
         ({"A": 5}, "5 for 'A'"),
         ({"A": None}, "None for 'A'"),
         ({"A": {}}, "{} for 'A'"),
-        ({5: Role}, f"{Role!r} for 5"),
+        ({5: Role}, f"{Role!r} for 5; pass Role(…), an object of it"),
     ],
 )
 def test_a_role_is_prepared_as_one(roles, got):

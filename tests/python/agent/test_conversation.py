@@ -191,6 +191,7 @@ def test_a_message_is_text(message):
     assert len(result.messages) == 3
 
 
+@pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
 def test_send_sync_waits_for_nothing_under_way():
     async def main():
         model = ScriptedModel(SCRIPTS["react"][:2])

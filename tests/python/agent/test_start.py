@@ -633,6 +633,7 @@ def test_approvals_in_a_stream_of_synchronous_code():
     assert stream.result.tickets[0].result == "deleted a"
 
 
+@pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
 def test_a_stream_of_synchronous_code_in_a_running_loop():
     async def main():
         return [event.kind for event in chat().stream_sync("go") if isinstance(event, Event)]

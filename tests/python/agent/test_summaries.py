@@ -323,8 +323,8 @@ def test_another_policy_may_follow():
         ),
         (
             lambda: Summarize("gpt"),
-            "expected a callable from messages to text as the model: got str: pass a callable, or "
-            'wrap a client with as_model(client, model="...")',
+            "expected a callable from messages to text as the model: got str: pass "
+            "as_model('openai:gpt'), for example",
         ),
     ],
 )

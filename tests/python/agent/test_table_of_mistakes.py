@@ -99,7 +99,7 @@ Agent(model, on_limit="stop") | 'answer' or 'raise'
 Agent(model, tools=look) | pass it in a list
 Agent(model, tools={"look": look}) | pass a list of its values
 Agent(model, tools=["look"]) | pass the function itself, not its name
-Agent(model, tools=[None]) | pass functions
+Agent(model, tools=[None]) | pass a function
 Agent(model, tools=[[look]]) | pass its items
 Agent(model, tools=[agent]) | pass agent.as_tool()
 Agent(model, tools=[MCPServer]) | pass an object of it, such as tools=[MCPServer(…)]

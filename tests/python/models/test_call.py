@@ -124,8 +124,8 @@ def test_grammar_form_and_async_are_known_beforehand() -> None:
         ),
         (
             "gpt-5",
-            "expected a callable from messages to text as the model: got str: pass a callable, "
-            'or wrap a client with as_model(client, model="...")',
+            "expected a callable from messages to text as the model: got str: pass "
+            "as_model('openai:gpt-5'), for example",
         ),
         (
             Obj(messages=Obj(create=print)),

@@ -221,7 +221,9 @@ def test_what_has_no_json_form_is_refused(annotation: Any, cause: str) -> None:
     f.__annotations__["a"] = annotation
     with pytest.raises(ToolError) as caught:
         as_tool(f)._spec()
-    assert str(caught.value) == f"tool 'f': the annotation of 'a' {cause}"
+    told, _, hint = str(caught.value).rpartition("; ")
+    assert told == f"tool 'f': the annotation of 'a' {cause}"
+    assert hint.startswith("import the name" if "is not defined" in cause else "use a type that")
 
 
 def test_a_model_that_is_wrong_says_so_in_its_validator_s_words() -> None:

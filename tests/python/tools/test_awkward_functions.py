@@ -113,7 +113,7 @@ def test_4_forward_references():
         as_tool(lost)._spec()
     assert str(caught.value) == (
         "tool 'lost': the annotation of 'tree' (list[Trea]) can't be used: "
-        "name 'Trea' is not defined"
+        "name 'Trea' is not defined; import the name, not only under TYPE_CHECKING"
     )
 
 

@@ -148,7 +148,7 @@ def test_an_unresolvable_annotation_names_parameter_and_cause() -> None:
             _ = as_tool(function).parameters
         assert str(caught.value) == (
             f"tool '{function.__name__}': the annotation of '{name}' ({text}) can't be used: "
-            "name 'Missing' is not defined"
+            "name 'Missing' is not defined; import the name, not only under TYPE_CHECKING"
         )
 
 
