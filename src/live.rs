@@ -398,7 +398,7 @@ impl LiveRun {
         &self.log
     }
 
-    /// The events from `seq` on as lines; `texts` adds what their spans of replies say.
+    /// The events from `seq` on as lines; `texts` adds narration, thoughts and answers.
     ///
     /// # Errors
     /// A record has no JSON form, which none is without.

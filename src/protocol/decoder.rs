@@ -111,7 +111,7 @@ pub struct Reply {
     pub reasoning: Option<String>,
     /// The text before a tool block (chatty); `None` where there is none.
     pub narration: Option<String>,
-    /// Where the texts for people stand.
+    /// The places of narration, thoughts and answer.
     pub spans: TextSpans,
     /// The move, or what is wrong.
     pub outcome: Result<Move, Violation>,

@@ -181,7 +181,7 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// The text of a part of a reply as people should see it: what stands there, or what it says where that is JSON.
+    /// The text of a span of a reply as people should see it: a JSON string is decoded.
     fn shown<'a>(&self, reply: &'a str, span: Span) -> Cow<'a, str> {
         Cow::Borrowed(span.of(reply))
     }

@@ -7,16 +7,16 @@ use crate::reply::envelope::{Envelope, Mark};
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     text: String,
-    /// Where the text stands in the reply; parts are a line apart.
+    /// The places of the text in the reply, one or more for each part.
     spans: Vec<Span>,
     /// Blanks that count only if more text follows.
     blanks: String,
-    /// Where these stand.
+    /// The places of these blanks.
     blank_spans: Vec<Span>,
 }
 
 impl Growing {
-    /// Takes more text, the piece of the reply, and gives what is certain now.
+    /// Takes the next piece of the reply and returns the text that is certain now.
     pub(crate) fn push(&mut self, reply: &str, piece: Span) -> Option<String> {
         let more = piece.of(reply);
         let more = if self.text.is_empty() { more.trim_start() } else { more };
@@ -60,13 +60,13 @@ impl Growing {
         (!self.text.is_empty()).then_some(self.text)
     }
 
-    /// Where the text stands in the reply.
+    /// The places of the text in the reply.
     pub(crate) fn take_spans(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.spans)
     }
 }
 
-/// Adds a span behind the others, as one with the last if nothing lies between them.
+/// Adds a span, and joins it with the last one if they touch.
 fn extend(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         _ if span.start == span.end => {}

@@ -1,36 +1,36 @@
-//! Where the texts for people stand in a reply: what the model says beside its calls, what it thinks, what it answers.
+//! The places of narration, thoughts and answer in a reply.
 
 use super::decoder::read_whole;
 use super::{FinishReason, Move, Protocol};
 use crate::reply::Span;
 use serde::{Deserialize, Serialize};
 
-/// The texts for people in a reply, as ranges of bytes in its text. A reply of one message may have several of each: text
-/// between two sections of reasoning is one, and so is each of these sections.
+/// The texts for people in a reply, as ranges of bytes. Each kind can have several ranges: two sections of reasoning are
+/// two ranges of thoughts, and cut the narration around them into pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextSpans {
-    /// What it says beside its move (chatty).
+    /// Text to the user, outside the tool blocks (chatty).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub narration: Vec<Span>,
-    /// Its thoughts. Reasoning in front of a reply whose protocol has thoughts of its own is not among them.
+    /// Thoughts, without the reasoning in front of a react or ticket reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thoughts: Vec<Span>,
-    /// Its final answer.
+    /// The final answer of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answer: Vec<Span>,
 }
 
-/// The texts of a reply as people should see them; `None` where there are none.
+/// The texts of a reply as people should see them; `None` for an empty text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ShownTexts {
-    /// What it says beside its move.
+    /// Text to the user, outside the tool blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narration: Option<String>,
-    /// Its thoughts, each section in a paragraph of its own.
+    /// The thoughts; each section begins a new line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thoughts: Option<String>,
-    /// Its final answer; one that is no text is the text of its JSON.
+    /// The final answer; JSON text for any value but a string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -54,18 +54,18 @@ impl TextSpans {
         }
     }
 
-    /// Only the thoughts.
+    /// Drops narration and answer, for a refused reply.
     pub(crate) fn only_thoughts(self) -> Self {
         Self { thoughts: self.thoughts, ..Self::default() }
     }
 }
 
-/// What a JSON string says; `None` if the text is none.
+/// Decodes a JSON string; `None` if the text is no JSON string.
 pub(crate) fn string(text: &str) -> Option<String> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { None }
 }
 
-/// What a span says as the reply is read: its JSON may be one that only a repair makes readable.
+/// Decodes a span by reading the whole reply again, because its JSON may need a repair.
 pub(crate) fn read_again(protocol: &dyn Protocol, reply: &str, span: Span) -> Option<String> {
     let read = read_whole(protocol, protocol.read_options(), reply, FinishReason::Stop);
     if read.spans.thoughts == [span] {

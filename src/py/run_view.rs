@@ -427,7 +427,7 @@ impl PyRunView {
         Ok(self.lock()?.machine().state().position.violations_total)
     }
 
-    /// The log from `seq` on, one JSON text an event; `texts` adds what its spans of replies say.
+    /// The log from `seq` on, one JSON text an event; `texts` adds narration, thoughts and answers.
     #[pyo3(signature = (seq = 0, *, texts = false))]
     fn records<'py>(&self, py: Python<'py>, seq: usize, texts: bool) -> CoreResult<Bound<'py, PyList>> {
         let lines = self.lock()?.lines_since(seq, texts)?;

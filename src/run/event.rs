@@ -320,7 +320,7 @@ pub enum Event {
         /// The turn of the reply.
         turn: u32,
         violation: Box<Violation>,
-        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
+        /// The places of `narration`, `thoughts` and `answer` in the reply.
         #[serde(flatten)]
         spans: TextSpans,
     },
@@ -331,7 +331,7 @@ pub enum Event {
         /// The final answer.
         #[serde(rename = "move")]
         moved: Move,
-        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
+        /// The places of `narration`, `thoughts` and `answer` in the reply.
         #[serde(flatten)]
         spans: TextSpans,
     },
@@ -342,7 +342,7 @@ pub enum Event {
         /// What it asks for.
         #[serde(rename = "move")]
         moved: Move,
-        /// Where the reply has texts for people: its `narration`, `thoughts` and `answer`.
+        /// The places of `narration`, `thoughts` and `answer` in the reply.
         #[serde(flatten)]
         spans: TextSpans,
     },
@@ -458,7 +458,7 @@ impl Event {
         Self::TicketCompleted { ticket, outcome, spent: None, parts: Vec::new(), by: None, untrusted: false }
     }
 
-    /// Where the reply of this turn has texts for people.
+    /// The places of narration, thoughts and answer in the reply of this turn.
     pub fn spans(&self) -> Option<&TextSpans> {
         match self {
             Self::Violated { spans, .. } | Self::AnswerOffered { spans, .. } | Self::Moved { spans, .. } => Some(spans),
@@ -466,7 +466,7 @@ impl Event {
         }
     }
 
-    /// Forgets where the reply has texts for people.
+    /// Removes these places.
     pub(super) fn forget_spans(&mut self) {
         if let Self::Violated { spans, .. } | Self::AnswerOffered { spans, .. } | Self::Moved { spans, .. } = self {
             *spans = TextSpans::default();

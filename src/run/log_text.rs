@@ -83,7 +83,7 @@ pub fn write_log<E: From<serde_json::Error>>(
     Ok(lines)
 }
 
-/// The line of an event, with the texts for people that its spans name.
+/// The line of an event with narration, thoughts and answer.
 #[derive(Serialize)]
 struct EventLine<'a> {
     seq: u64,
@@ -92,7 +92,7 @@ struct EventLine<'a> {
     texts: ShownTexts,
 }
 
-/// Writes the event at a position of these records as a line, with its texts for people beside it.
+/// Writes the event at a position of these records as a line with narration, thoughts and answer.
 ///
 /// # Errors
 /// The record has no JSON form, which none is without.

@@ -239,7 +239,7 @@ fn cause<'a>(machine: &RunMachine, records: &'a [Arc<Record>]) -> Cause<'a> {
     }
 }
 
-/// The replayed event without the places of its reply's texts, where the log says nothing of them.
+/// Removes the places of narration, thoughts and answer from a replayed event if the log is older than they are.
 fn said_as_recorded<'a>(recorded: &Record, replayed: &'a Record) -> Cow<'a, Record> {
     let says = |event: &Event| event.spans().is_some_and(|spans| !spans.is_empty());
     if says(&recorded.event) || !says(&replayed.event) {

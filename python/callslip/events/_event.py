@@ -75,7 +75,7 @@ def ticket_id(number: int) -> str:
 def common_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a log with the id of their ticket, and their usage as an object.
 
-    The places of texts in a reply are left out: a line has the texts beside the event.
+    The places of narration, thoughts and answer are removed. `read_event` adds the texts.
     """
     for name in ("narration", "thoughts", "answer"):
         data.pop(name, None)

@@ -163,7 +163,7 @@ class Moved(Event):
     Attributes:
         turn: The number of the turn.
         move: The move as JSON: `finish`, `call`, `delegate`, `await` or `load` with its content.
-        narration: The text beside its calls (chatty); `None` without any.
+        narration: The text to the user before the calls (chatty); `None` without any.
         thoughts: Its thoughts; `None` without any.
         answer: Its final answer as text, or as the text of its JSON; `None` without one.
     """

@@ -227,7 +227,7 @@ class RunSpans:
         self._measure_reply(call, event)
 
     def _say(self, event: AnswerOffered | Moved | Violated) -> None:
-        """Record what the model has said beside its calls, unless the reply has a secret.
+        """Record narration and thoughts, unless the reply has a secret.
 
         A piece of a secret cannot be recognised.
         """
@@ -393,7 +393,7 @@ class _ModelCall:
         self.span = span
         self.began = began
         self.replied_at: float | None = None
-        # Whether pieces of its reply may be recorded.
+        # False if the reply has a secret.
         self.may_quote = False
         self.about = _given(
             {

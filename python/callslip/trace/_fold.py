@@ -36,8 +36,7 @@ class RunLog:
         agent: The name of its agent, for a run that has not begun; empty if it is not known.
         protocol: The protocol of that agent.
         task: The task.
-        lines: The lines of its log with the texts of replies, without those of the bytes of images
-            and files.
+        lines: The lines of its log, with the texts of replies and without the bytes of files.
         messages: Its messages, as the model reads them.
         parts: Its images and files by their labels.
         usage: The usage of its own replies.

@@ -109,8 +109,7 @@ class Turn:
         reply: The reply as text, as far as it was read; `None` while there is none.
         thoughts: The thoughts in it; `None` without any, and if the log was compacted since or is
             of an earlier version.
-        narration: The text that the model has written beside its calls (chatty); `None` as for
-            `thoughts`.
+        narration: The text to the user before the calls (chatty); `None` as for `thoughts`.
         finish_reason: The reason for the end of the reply, as the client reports it.
         move: `"finish"`, `"call"`, `"delegate"`, `"await"` or `"load"`; `None` without a move.
         target: The id of the ticket that the move waits for or loads; else `None`.

@@ -82,7 +82,7 @@ struct ChattyDecoder {
     orphan: Option<Span>,
     blocks: Blocks,
     following: FollowingText,
-    /// Where the answer stands.
+    /// The place of the answer.
     answer: Vec<Span>,
     fault: Option<BoxedViolation>,
 }

@@ -157,7 +157,7 @@ impl ReactDecoder {
         self.buffer = buffer;
     }
 
-    /// Where the texts for people stand.
+    /// The places of narration, thoughts and answer.
     fn text_spans(&self, object: Option<&Object>) -> TextSpans {
         let (Some(object), Some(found)) = (object, &self.finder.first) else { return TextSpans::default() };
         let thought = found.record.fields.get("thought").filter(|field| *field.value != Value::Null);

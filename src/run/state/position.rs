@@ -49,7 +49,7 @@ pub struct Ending {
 #[derive(Debug, Clone)]
 pub(in crate::run) struct Offered {
     pub(in crate::run) moved: Move,
-    /// Where its reply has texts for people.
+    /// The places of narration, thoughts and answer in its reply.
     pub(in crate::run) spans: TextSpans,
 }
 

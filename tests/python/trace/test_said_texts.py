@@ -1,4 +1,4 @@
-"""What a model says beside its calls: its turns, events and streams have the same texts."""
+"""Turns, events and streams show the same narration, thoughts and answers."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ def test_turns_and_events_have_what_the_model_said(protocol, chunk_size, tmp_pat
     replayed = replay(exported)
     assert in_turns(replayed.trace()) == expected
     assert replayed.export() == exported
-    # Each reply of the run is said not to need a repair for its thoughts.
+    # Reasoning in chatty is no repair.
     assert {code for turn in live.turns for code in turn.repairs} <= {"args_object"}
 
 

@@ -37,7 +37,7 @@ enum Part {
 /// The answer of a block.
 pub(super) struct Answer {
     pub(super) checked: CheckedAnswer,
-    /// Where it stands in the reply.
+    /// The place in the reply.
     pub(super) span: Span,
     pub(super) repairs: Vec<Repair>,
 }

@@ -110,7 +110,7 @@ fn deltas_fit(read: &Read) {
     }
 }
 
-/// The spans of the texts for people say what was read, and what was told is the beginning of it.
+/// The text of the spans equals the text of the reply, and begins with the deltas.
 fn spans_say_what_was_read(way: &Way, read: &Read) {
     let reply = &read.reply;
     let TextSpans { narration, thoughts, answer } = &reply.spans;
