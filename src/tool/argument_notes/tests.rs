@@ -94,7 +94,7 @@ fn a_description_is_said_if_it_adds_a_word() {
 
 #[test]
 fn fields_have_paths() {
-    let stop = json!({"type": "object", "description": "A stop.", "properties": {
+    let stop = json!({"type": "object", "description": "A halt.", "properties": {
         "city": {"type": "string", "description": "In capitals."},
         "nights": {"type": "integer", "maximum": 14},
         "next": {"$ref": "#/$defs/Stop"},
@@ -109,10 +109,10 @@ fn fields_have_paths() {
         said(properties, json!({"Stop": stop})),
         [
             "stops | at most 5 items | ",
-            "stops[] |  | A stop.",
+            "stops[] |  | A halt.",
             "stops[].city |  | In capitals.",
             "stops[].nights | at most 14 | ",
-            "home |  | A stop.",
+            "home |  | A halt.",
             "home.city |  | In capitals.",
             "home.nights | at most 14 | ",
             "prices.* | more than 0 | ",
