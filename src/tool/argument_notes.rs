@@ -173,7 +173,7 @@ impl Walk {
             if !items.is_empty() {
                 self.visit(&place.item(""), &items);
             }
-            let tuples = parts.iter().filter_map(|part| Some(part.places()?.0)).next();
+            let tuples = parts.iter().find_map(|part| Some(part.places()?.0));
             for (index, item) in tuples.unwrap_or_default().into_iter().enumerate() {
                 self.visit(&place.item(&index.to_string()), &[item]);
             }
@@ -215,7 +215,7 @@ fn parts_of(schema: Schema<'_>) -> Vec<Schema<'_>> {
     parts
 }
 
-fn branches<'a>(part: Schema<'a>) -> Vec<Schema<'a>> {
+fn branches(part: Schema<'_>) -> Vec<Schema<'_>> {
     let map = part.node.as_object();
     let all = map.into_iter().flat_map(|map| list(map, "anyOf").iter().chain(list(map, "oneOf")));
     all.map(|branch| part.at(branch)).collect()

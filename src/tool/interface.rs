@@ -171,8 +171,8 @@ fn lines(tools: &ToolSet, layout: Layout, budget: Budget, detail: Detail, notes:
         text.push(SIGNATURES)?;
     }
     let line = |tool: ToolView<'_>| {
-        let noted = tools.get(tool.name()).filter(|_| notes);
-        let below = noted.map(|tool| note_lines(tool, Notes::All)).unwrap_or_default();
+        let spec = tools.get(tool.name()).filter(|_| notes);
+        let below = spec.map(|tool| note_lines(tool, Notes::All)).unwrap_or_default();
         format!("{}{below}", tool.line(routes, detail))
     };
     text.joined(offered(tools).map(line), "\n", "")

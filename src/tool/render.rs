@@ -93,7 +93,11 @@ pub(crate) fn line_entry(tool: &ToolSpec, notes: Notes) -> String {
 
 /// A line for each note of a tool.
 pub(crate) fn note_lines(tool: &ToolSpec, notes: Notes) -> String {
-    shared(notes.of(tool)).iter().map(|note| format!("\n  {}", noted(note, "    "))).collect()
+    let mut lines = String::new();
+    for note in shared(notes.of(tool)) {
+        let _ = write!(lines, "\n  {}", noted(&note, "    "));
+    }
+    lines
 }
 
 /// The notes of a tool in one line.
