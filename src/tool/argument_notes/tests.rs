@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
 /// Notes as `path | limits | description`.
+#[expect(clippy::needless_pass_by_value, reason = "the tests write the schemas in place")]
 fn said(properties: Json, definitions: Json) -> Vec<String> {
     let schema = json!({"type": "object", "properties": properties, "$defs": definitions});
     let tool = tool("book_trip", "Book a trip to a city.", schema);
@@ -153,8 +154,11 @@ fn limits_are_left_out_before_descriptions_are() {
     assert!(text(32).ends_with("book(seats?: int, code?: str)  # Book."), "{}", text(32));
 }
 
+type Fact = fn(usize) -> Json;
+type Around = fn(Json) -> Json;
+
 /// Schemas that contain a number, and whether a prompt shows the number.
-const FACTS: [(fn(usize) -> Json, bool); 16] = [
+const FACTS: [(Fact, bool); 16] = [
     (|n| json!({"type": "integer", "minimum": n}), true),
     (|n| json!({"type": "number", "exclusiveMinimum": n}), true),
     (|n| json!({"type": "integer", "maximum": n}), true),
@@ -174,7 +178,7 @@ const FACTS: [(fn(usize) -> Json, bool); 16] = [
 ];
 
 /// Ways to nest a schema, with the step that each adds to the path.
-const AROUND: [(fn(Json) -> Json, &str); 6] = [
+const AROUND: [(Around, &str); 6] = [
     (|inner| json!({"anyOf": [inner, {"type": "null"}]}), ""),
     (|inner| json!({"allOf": [inner]}), ""),
     (|inner| json!({"type": "array", "items": inner}), "[]"),
