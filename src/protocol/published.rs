@@ -335,14 +335,7 @@ impl Forms {
             notes.extend(call.repairs.drain(..));
         }
         if !self.host.several {
-            let mut rest = calls.split_off(calls.len().min(1));
-            let first = calls.first().map_or(place, |call| call.span);
-            if let Some(other) = rest.iter().find(|other| calls.first().is_some_and(|first| !first.same(other))) {
-                return Err(violations::several(first, other.span, &self.host.form));
-            }
-            for copy in rest.drain(..) {
-                notes.note(RepairCode::DuplicateObjectDropped, copy.span)?;
-            }
+            self.keep_one(&mut calls, &mut notes)?;
         }
         if let Some(tokens) = tokens {
             notes.note(RepairCode::SpecialTokenStripped, tokens)?;
@@ -378,6 +371,19 @@ impl Forms {
             around: around.into_pieces(),
             ..before
         })
+    }
+
+    /// Keeps the first of several calls: the others must be copies of it.
+    fn keep_one(&self, calls: &mut Vec<Call>, notes: &mut RepairNotes) -> Result<(), BoxedViolation> {
+        let rest = calls.split_off(calls.len().min(1));
+        let Some(first) = calls.first() else { return Ok(()) };
+        if let Some(other) = rest.iter().find(|other| !first.same(other)) {
+            return Err(violations::several(first.span, other.span, &self.host.form));
+        }
+        for copy in rest {
+            notes.note(RepairCode::DuplicateObjectDropped, copy.span)?;
+        }
+        Ok(())
     }
 
     fn numbered(&self, calls: Vec<Call>, notes: &mut RepairNotes) -> Result<Vec<ToolCall>, BoxedViolation> {

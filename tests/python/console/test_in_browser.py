@@ -483,7 +483,11 @@ def test_a_link_of_another_site_signs_in_and_leads_to_its_run(browser, store, ad
 
 
 def test_the_list_keeps_the_focus_while_runs_come(browser, store, address):
-    Agent(ScriptedModel([finish("x")]), store=store, name="first").run_sync("The first task.")
+    agent = Agent(ScriptedModel([finish("x")]), store=store, name="first")
+    # The browser's driver has a loop in this thread.
+    worker = threading.Thread(target=lambda: agent.run_sync("The first task."))
+    worker.start()
+    worker.join()
     with Reader(browser, address) as reader:
         page = reader.page
         page.get_by_role("link", name="The first task.").focus()
