@@ -98,10 +98,10 @@ impl Comparison {
     }
 }
 
-/// Whether the effect differs only because a tool that changes nothing is `pure` by default, and was `once` up to 0.2. The
-/// run keeps `once`, which repeats nothing.
+/// Whether the effect differs only because a tool that changes nothing is `pure` by default: it was `once` up to 0.2, or
+/// is `readonly` since. The run keeps `once`, which repeats nothing.
 fn is_implied(kept: &ToolSpec, offered: &ToolSpec) -> bool {
-    kept.readonly && offered.readonly && (kept.effect, offered.effect) == (Effect::Once, Effect::Pure)
+    offered.readonly && (kept.effect, offered.effect) == (Effect::Once, Effect::Pure)
 }
 
 fn kind(kind: ToolKind) -> &'static str {
