@@ -1,12 +1,13 @@
 """Images and files in the events of a run: what is known of them, and never their bytes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from callslip import Agent, File, Image, ScriptedModel, TicketStore, UsageError, tool
-from callslip.events import RunStarted, TicketCompleted, UserSaid, read_event
+from callslip.events import Moved, RunStarted, TicketCompleted, UserSaid, read_event
 from pictures import png
 from scripted import act, finish
 
@@ -61,9 +62,14 @@ def test_json_of_events_has_no_bytes_of_images(run):
 
 def test_lines_of_a_log_are_read_as_the_events_that_they_are(run):
     lines = run.export().splitlines()
+    # What the model said stands in the line of its reply.
+    says_nothing = {"narration": None, "thoughts": None, "answer": None}
+    events = [
+        replace(event, **says_nothing) if isinstance(event, Moved) else event for event in run.log
+    ]
     assert [
         read_event(line, run.id) for line in lines if "content" not in json.loads(line)
-    ] == run.log
+    ] == events
     message = (
         "expected the line of an event: got the bytes of an image or a file; pass the other lines, "
         "and call replay(…).parts for the bytes"
