@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from callslip.runs._recent import ReplyDeltas
     from callslip.runs._run import Run
 
-__all__ = ["Feed", "FeedReader", "feed_of", "is_wanted", "merged", "take_over_feed", "tell_deleted"]
+__all__ = [
+    "Feed",
+    "FeedReader",
+    "feed_of",
+    "is_wanted",
+    "merged",
+    "take_over_feed",
+    "tell_closed",
+    "tell_deleted",
+]
 
 _RECENT = 512
 """Events that are kept as objects. Older ones are read from the log again."""
@@ -345,6 +354,15 @@ def tell_deleted(store: StoreOfRun, run_ids: Collection[str]) -> None:
         is_below = any(run_id.startswith(f"{one}.T") for one in run_ids)
         if identity == store._identity and (is_below or run_id in run_ids):
             feed.was_deleted = True
+            feed.notify()
+
+
+def tell_closed(store: StoreOfRun) -> None:
+    """Wake those who watch runs of a store that was closed."""
+    with _feeds_lock:
+        feeds = list(_feeds.items())
+    for (identity, _), feed in feeds:
+        if identity == store._identity:
             feed.notify()
 
 

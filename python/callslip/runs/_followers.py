@@ -59,7 +59,6 @@ class Followed:
     Attributes:
         complete_at: The number of events of the run that was over, and all events of the runs below
             it were told.
-        was_closed: Whether the store was closed.
         failure: Why its log can't be read, or that of a run below it.
     """
 
@@ -68,7 +67,6 @@ class Followed:
         self.watchers: WeakSet[Any] = WeakSet()
         self.told_until = 0.0
         self.complete_at = -1
-        self.was_closed = False
         self.failure: CallslipError | None = None
         self.doubt = ""
 
@@ -168,13 +166,11 @@ class _Follower:
     async def _take_failure(self, followed: Followed, error: CallslipError) -> None:
         """Tell what waiting does not mend: the database is there, and the same fails again."""
         run_id = followed.feed.run.id
-        if self._store._closed:
-            followed.was_closed = True
-        elif followed.doubt != str(error):
-            followed.doubt = str(error)
-            self._changed.add(run_id)
-            return
-        else:
+        if not self._store._closed:
+            if followed.doubt != str(error):
+                followed.doubt = str(error)
+                self._changed.add(run_id)
+                return
             try:
                 await pool.in_own_thread(self._shared.positions, [run_id])
             except CallslipError:

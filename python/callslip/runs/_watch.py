@@ -250,7 +250,7 @@ class RunWatch:
             return ending
         if feed.was_deleted:
             raise UnknownRun(f"there is no run {run.id} in this store: it was deleted")
-        if self._followed is not None and self._followed.was_closed:
+        if self._run._store is not None and self._run._store._closed:
             raise StoreError("this store is closed: open it again to use it")
         if self._followed is not None and (failure := self._followed.failure) is not None:
             raise StoreError(f"this run can't be followed: {failure}") from failure

@@ -34,7 +34,7 @@ from callslip.errors import StoreError, UnknownTicket, UsageError
 from callslip.events._event import ticket_id
 from callslip.runs import Run
 from callslip.runs._conversation import run_lock
-from callslip.runs._feed import tell_deleted
+from callslip.runs._feed import tell_closed, tell_deleted
 from callslip.runs._refused import naming_unknown
 from callslip.store._reads import StoreReads
 
@@ -362,7 +362,10 @@ class TicketStore(StoreReads):
             StoreError: The file cannot be written.
         """
         self._closed = True
-        self._core.close()
+        try:
+            self._core.close()
+        finally:
+            tell_closed(self)
 
     def _leave_to_parent(self) -> None:
         """Leave the file to the parent process, in a forked child. The store is unusable there."""

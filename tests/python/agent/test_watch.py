@@ -454,7 +454,7 @@ def test_a_log_that_was_compacted_is_watched_from_its_one_event(tmp_path):
 
 
 @pytest.mark.parametrize("is_below", [False, True], ids=["run", "child_run"])
-def test_who_waits_for_a_run_is_told_that_it_was_deleted(tmp_path, is_below):
+def test_who_waits_for_a_run_is_told_that_it_was_deleted_or_its_store_closed(tmp_path, is_below):
     @tool(needs_approval=True)
     def delete(path: str) -> str:
         """Delete a file."""
@@ -487,7 +487,9 @@ def test_who_waits_for_a_run_is_told_that_it_was_deleted(tmp_path, is_below):
             again = asyncio.create_task(collect(store.watch(run.id)))
             await asyncio.sleep(0.1)
             assert not again.done()
-            again.cancel()
+            store.close()
+            with pytest.raises(StoreError, match="^this store is closed"):
+                await asyncio.wait_for(again, 30)
 
     async def collect(watch):
         return [item async for item in watch]
