@@ -18,10 +18,11 @@ from callslip._base.options import check_flag
 from callslip.console._access import LOOPBACK
 from callslip.console._app import Console
 from callslip.console._open import console
-from callslip.console._options import Name, checked_hosts, checked_place, is_loopback
+from callslip.console._options import Name, checked_place, is_loopback
 from callslip.errors import UsageError
 from callslip.look._markup import DOCTYPE, el, joined
 from callslip.store import TicketStore
+from callslip.web._options import checked_hosts
 
 __all__ = ["serve"]
 

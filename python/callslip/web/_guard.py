@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
 from callslip._base.option_names import knows_names_of_class
-from callslip._base.options import check_text
 from callslip.errors import UsageError
+from callslip.web._options import checked_hosts, checked_paths, checked_token
 from callslip.web._requests import is_own_origin, is_secure, place_of
 
 __all__ = ["Guard"]
@@ -22,7 +22,6 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_SHORTEST = 32
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -38,7 +37,8 @@ class Guard:
 
     Args:
         app: The application. Its lifespan is passed on.
-        hosts: The names under which it is served, without ports. Default: those of this machine.
+        hosts: The names under which it is served; ports in them do not count. Default: those of
+            this machine.
         token: What a caller presents, of 32 characters or more. Default: none is needed.
         public: Paths that need neither the token nor an origin, such as a webhook that checks a
             signature of its own. They need a name of `hosts` too.
@@ -56,21 +56,14 @@ class Guard:
         public: Collection[str] = (),
     ) -> None:
         if not callable(app):
-            raise UsageError(f"expected an application of ASGI: got {type(app).__name__}")
-        for name, option in (("hosts", hosts), ("public", public)):
-            if isinstance(option, str) or not all(isinstance(one, str) for one in option):
-                raise UsageError(f"expected {name} to be a list of texts: got {option!r}")
-        if token is not None:
-            check_text("token", token)
-            if len(token) < _SHORTEST or not token.isascii():
-                raise UsageError(
-                    f"expected token to have {_SHORTEST} characters of ASCII or more: got "
-                    f"{len(token)}; use secrets.token_urlsafe()"
-                )
+            raise UsageError(
+                f"expected an application of ASGI: got {type(app).__name__}; pass its object, such "
+                "as FastAPI()"
+            )
         self._app = app
-        self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
-        self._public = frozenset(public)
-        self._token = token
+        self._hosts = frozenset(checked_hosts(hosts))
+        self._public = frozenset(checked_paths("public", public))
+        self._token = None if token is None else checked_token(token)
         key = (token or "").encode()
         self._cookie = f"callslip_web_{hashlib.sha256(key).hexdigest()[:12]}"
         self._value = hmac.digest(key, b"callslip web", "sha256").hex()

@@ -6,6 +6,7 @@ import pytest
 
 from callslip import UsageError
 from callslip.web import Guard
+from callslip.web._requests import place_of
 
 TOKEN = "a-token-that-is-long-enough-for-this"
 
@@ -102,9 +103,40 @@ def test_the_token_is_needed():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"token": "short"}, {"token": 7}, {"hosts": "x"}, {"hosts": [1]}, {"public": "/hook"}],
+    ("options", "hint"),
+    [
+        ({"token": "short"}, "use secrets"),
+        ({"token": 7}, "use secrets"),
+        ({"token": " " * 40}, "use secrets"),
+        ({"hosts": "x"}, "pass them as"),
+        ({"hosts": [1]}, "pass them as"),
+        ({"hosts": None}, "pass them as"),
+        ({"hosts": []}, "pass them as"),
+        ({"public": "/hook"}, r"pass \['/hook'\]"),
+        ({"public": ["hook"]}, "pass '/hook'"),
+        ({"public": None}, "pass texts"),
+        ({"app": "chat:app"}, "pass its object"),
+    ],
 )
-def test_wrong_options(options):
-    with pytest.raises(UsageError, match="expected"):
-        Guard(app, **options)
+def test_wrong_options(options, hint):
+    with pytest.raises(UsageError, match=f"^expected .*{hint}"):
+        Guard(**({"app": app} | options))
+
+
+NAMES = [
+    *("localhost", "LocalHost:8000", "127.0.0.1", "::1", "[::1]", "[::1]:8000", "a-b.example"),
+    *("", " ", "*", "*.example.com", "http://localhost", "localhost/", "a b", ":80", "a,b"),
+    *("ann@localhost", "bücher.example", "[", "localhost:x"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_is_taken_leads_here(name):
+    sent = f"[{name}]" if name == "::1" else name
+    try:
+        guard = Guard(app, hosts=[name])
+    except UsageError:
+        # No request can be for it.
+        assert place_of(sent, "http") is None
+    else:
+        assert asked(guard, host=sent)[0] == 200
