@@ -46,7 +46,7 @@ def roles_of(roles: object, agent_type: type[Agent[Any]]) -> dict[str, Agent[Any
         if not isinstance(name, str) or not isinstance(prepared, (Role, agent_type)):
             raise UsageError(
                 f"expected a Role or an Agent for each role: got {prepared!r} for {name!r}"
-                f"{hint_of_class(prepared)}"
+                f"{hint_of_class(prepared) or '; pass Role(…) or Agent(…)'}"
             )
     return dict(roles)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from callslip._base.option_names import knows_names
-from callslip._base.options import check_known
+from callslip._base.options import check_known, check_run_id
 from callslip._runtime.background import start_task
 from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
@@ -464,8 +464,7 @@ def _check_start(
         raise UsageError(
             "the run keeps its owner, limits and messages: pass limits and messages to a task"
         )
-    if not isinstance(run, str):
-        raise UsageError(f"expected run= as the id of a run: got {type(run).__name__}")
+    check_run_id(run)
     if say is not None:
         check_message(say)
     return True

@@ -153,7 +153,8 @@ def find_ticket(run: Run, ticket: Ticket | str) -> tuple[Run, int]:
         raise UsageError(f"expected a Ticket or its id, such as 'T1': got {ticket!r}")
     run_id, ticket_id = (run.id, ticket) if isinstance(ticket, str) else (ticket.run_id, ticket.id)
     digits = ticket_id.removeprefix("T")
-    if not digits.isdecimal() or len(digits) > _MOST_DIGITS or int(digits) > _LAST_TICKET:
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+    if not is_number or int(digits) > _LAST_TICKET:
         raise UnknownTicket(f"expected a Ticket or its id, such as 'T1': got {ticket_id!r}")
     found = _find(run, run_id)
     if found is None:

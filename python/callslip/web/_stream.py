@@ -8,7 +8,7 @@ from typing import TypeAlias
 from callslip._base import _lazy
 from callslip._base.json import to_json
 from callslip._base.log import GuardedLogger
-from callslip._base.options import check_seconds
+from callslip._base.options import check_seconds, check_type
 from callslip.errors import UnknownRun, UsageError
 from callslip.events import Compacted, Delta, Event, Progress, RunStarted
 from callslip.events._json import fields_of, fields_of_delta
@@ -22,6 +22,8 @@ _log = GuardedLogger("callslip.web")
 
 Item: TypeAlias = Event | Delta | Progress | Waiting | Ticket
 """An object with a public JSON form: an item of a watch, or a ticket."""
+
+_ITEMS = (Event, Delta, Progress, Waiting, Ticket)
 
 _LEFT_OUT: dict[type[Event], frozenset[str]] = {
     RunStarted: frozenset({"setup", "instructions"}),
@@ -39,7 +41,11 @@ def item_json(item: Item) -> str:
 
     Args:
         item: An event, a delta, a report of progress, a `Waiting`, or a ticket.
+
+    Raises:
+        UsageError: It is something else.
     """
+    check_type("item", item, _ITEMS, "an item of run.watch(), or a ticket")
     return to_json(fields_of_delta(item)) if isinstance(item, Delta) else item.to_json()
 
 

@@ -339,9 +339,9 @@ def test_roles_are_a_mapping(roles):
 @pytest.mark.parametrize(
     ("roles", "got"),
     [
-        ({"A": 5}, "5 for 'A'"),
-        ({"A": None}, "None for 'A'"),
-        ({"A": {}}, "{} for 'A'"),
+        ({"A": 5}, "5 for 'A'; pass Role(…) or Agent(…)"),
+        ({"A": None}, "None for 'A'; pass Role(…) or Agent(…)"),
+        ({"A": {}}, "{} for 'A'; pass Role(…) or Agent(…)"),
         ({5: Role}, f"{Role!r} for 5; pass Role(…), an object of it"),
     ],
 )

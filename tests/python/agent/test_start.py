@@ -502,7 +502,7 @@ def test_a_stream_of_a_run_that_another_one_works_on_passes_the_message_to_it(pa
         ({"run": "r", "limits": Limits()}, "pass limits and messages to a task"),
         ({"run": "r", "messages": [{"role": "user", "content": "x"}]}, "pass limits and messages"),
         ({"run": "r", "say": " "}, "expected the message: got blank text"),
-        ({"run": 7}, "expected run= as the id of a run: got int"),
+        ({"run": 7}, "expected the id of a run as text: got 7"),
         ({"run": "r", "say": 7}, "images and files: got int"),
         ({"task": 7}, "expected the task as text, or as a list of"),
         ({"task": 0}, "expected the task as text, or as a list of"),
@@ -636,7 +636,8 @@ def test_approvals_in_a_stream_of_synchronous_code():
 @pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
 def test_a_stream_of_synchronous_code_in_a_running_loop():
     async def main():
-        return [event.kind for event in chat().stream_sync("go") if isinstance(event, Event)]
+        with pytest.warns(RuntimeWarning, match="stops the running event loop"):
+            return [event.kind for event in chat().stream_sync("go") if isinstance(event, Event)]
 
     assert asyncio.run(main())[-1] == "run_finished"
 

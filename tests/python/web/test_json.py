@@ -36,6 +36,12 @@ def strict(item):
     return json.loads(text, parse_constant=pytest.fail)
 
 
+@pytest.mark.parametrize("item", ["x", None, {}, TicketOpened])
+def test_what_is_no_item_says_what_is(item):
+    with pytest.raises(UsageError, match=r"^expected item=an item of run.watch\(\), or a ticket"):
+        item_json(item)
+
+
 def keys(value):
     if isinstance(value, dict):
         yield from value
