@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from callslip import Agent, RunCancelled, StoreError, TicketStore, tool
+from callslip.errors import UnknownRun
 from callslip.fleet import Fleet
 from fleets.boss import BOSS, QUICK, ended_run, from_far
 from fleets.here import LONG, call, finish, turns, until, working
@@ -244,7 +245,7 @@ async def test_who_waits_for_a_run_is_told_that_it_was_deleted(here, far, state,
     assert (far if is_far else here).delete(run_id) == 1
     done = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), LONG)
     message = f"there is no run {run_id} in this store: it was deleted"
-    assert [(type(one), str(one)) for one in done] == [(StoreError, message)] * 4
+    assert [(type(one), str(one)) for one in done] == [(UnknownRun, message)] * 4
 
 
 async def test_who_waits_with_a_store_that_is_closed_is_told_so(database, here):
