@@ -8,8 +8,10 @@ import pytest
 from playwright.sync_api import expect
 
 from browsing import CHROMIUM, Watched
+from callslip import Agent, ScriptedModel
 from callslip.web import Guard
 from consoles import served
+from scripted import block, task_of, turn_of
 
 HOW_TO = Path(__file__).resolve().parents[3] / "docs/howto/web.md"
 STATE = "source.readyState"
@@ -34,7 +36,7 @@ def site():
         await send({"type": "http.response.body", "body": b"<title>Another site</title>"})
 
     with served(app, lifespan="on") as address, served(other) as foreign:
-        yield address, foreign, names["agent"].store
+        yield address, foreign, names
 
 
 def say(page, text):
@@ -43,7 +45,8 @@ def say(page, text):
 
 
 def test_a_conversation_with_reloads_tabs_decisions_and_an_end(browser, site):
-    address, _, store = site
+    address, _, names = site
+    store = names["agent"].store
     with Watched(browser) as watched:
         page, lines = watched.page, watched.page.locator("#log p")
         watched.context.route("**/favicon.ico", lambda route: route.fulfill(status=204))
@@ -85,8 +88,48 @@ def test_a_conversation_with_reloads_tabs_decisions_and_an_end(browser, site):
         assert watched.happened == []
 
 
+def test_calls_of_child_runs_are_decided_one_by_one(browser, site, monkeypatch):
+    address, _, names = site
+
+    def below(messages):
+        mail = ("a", "send_mail", {"to": task_of(messages), "text": "Hello!"})
+        return "over" if turn_of(messages) else block(mail)
+
+    mailer = Agent(below, tools=[names["send_mail"]], protocol="chatty", name="mailer")
+    calls = [(who, "mailer", {"task": f"{who}.example"}) for who in ("ann", "bob")]
+    above = ScriptedModel([block(*calls), "It is done."])
+    store = names["agent"].store
+    leader = Agent(above, tools=[mailer.as_tool()], protocol="chatty", store=store)
+    monkeypatch.setitem(names, "agent", leader)
+    with Watched(browser) as watched:
+        page = watched.page
+        watched.context.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+        page.goto(f"{address}/")
+        say(page, "Write to both")
+        approve = page.get_by_role("button", name="Approve")
+        expect(approve).to_have_count(2)
+        second = watched.context.new_page()
+        second.goto(page.url)
+        expect(second.get_by_role("button", name="Approve")).to_have_count(2)
+        approve.nth(1).click()
+        for tab in (page, second):
+            expect(tab.get_by_role("button", name="Deny")).to_have_count(1)
+            expect(tab.locator("#log")).to_contain_text("ann.example")
+        second.get_by_role("button", name="Deny").click()
+        for tab in (page, second):
+            expect(tab.locator("#log p").last).to_have_text("It is done.")
+            expect(tab.get_by_role("button", name="Deny")).to_have_count(0)
+        outcomes = {
+            run.task: [ticket.outcome for ticket in run.tickets]
+            for run in store.run(page.url.partition("#")[2]).children
+        }
+        assert outcomes == {"ann.example": ["denied"], "bob.example": ["ok"]}
+        assert watched.happened == []
+
+
 def test_another_site_can_start_and_decide_nothing(browser, site):
-    address, foreign, store = site
+    address, foreign, names = site
+    store = names["agent"].store
     before = len(store.runs())
     with Watched(browser) as watched:
         watched.page.goto(foreign)
