@@ -18,6 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from callslip._base.attribute_names import unknown_name
 from callslip._core import __version__
 
 if TYPE_CHECKING:
@@ -226,30 +227,32 @@ _ELSEWHERE = {
     "Anthropic": 'as_model("anthropic:…")',
     "BaseTool": "tool, or Tool",
     "FunctionTool": "tool, or Tool",
+    "Fleet": "callslip.fleet.Fleet",
     "MCPServer": "callslip.mcp.MCPServer",
+    "Model": "callslip.models.Model",
     "OpenAI": 'as_model("openai:…")',
     "RunContext": "Context",
     "Runner": "Agent(…).run_sync(task)",
+    "Say": "callslip.testing.Say",
     "TestModel": "ScriptedModel",
     "function_tool": "tool",
 }
-"""Replacements for names of other libraries."""
+"""Replacements for names of other libraries, and where names of other modules are."""
 
 
-def _hint(name: str) -> str:
-    return f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+# Hidden from type checkers, which would take any name for one of the module.
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name of the package when it is first used."""
-    if name in _LAZY:
-        value = getattr(import_module(_LAZY[name]), name)
-    elif name in _MODULES:
-        value = import_module(f"callslip.{name}")
-    else:
-        raise AttributeError(f"module 'callslip' has no attribute {name!r}{_hint(name)}", name=name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Import a name of the package when it is first used."""
+        if name in _LAZY:
+            value = getattr(import_module(_LAZY[name]), name)
+        elif name in _MODULES:
+            value = import_module(f"callslip.{name}")
+        else:
+            raise unknown_name("callslip", name, __all__, _ELSEWHERE)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -193,8 +193,9 @@ class ScriptRefused(CallslipError):
 class RunFailed(CallslipError):
     """The root of the exceptions that end a run. `run` has its log, messages and tickets."""
 
-    # For subclasses that do not call this class's `__init__`.
-    run: Run | None = None
+    # For subclasses that do not call this class's `__init__`. With `Any`, typed programs can read
+    # the run without a check: only the exception of a model that is called alone has none.
+    run: Run | Any = None
 
     def __init__(self, message: str, run: Run | None = None) -> None:
         super().__init__(message)

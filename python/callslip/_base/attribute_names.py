@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-__all__ = ["OF_AGENTS", "knows_attributes"]
+from callslip._base import _lazy
+
+__all__ = ["OF_AGENTS", "knows_attributes", "unknown_name"]
 
 T = TypeVar("T")
 
@@ -44,3 +46,21 @@ def knows_attributes(elsewhere: Mapping[str, str]) -> Callable[[type[T]], type[T
         return kind
 
     return decorate
+
+
+def unknown_name(
+    module: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> AttributeError:
+    """Return the error for a name that a module does not have, with a hint if one is near.
+
+    Args:
+        module: The module.
+        name: The name.
+        known: The names of the module.
+        elsewhere: Hints by the names of other libraries.
+    """
+    hint = (elsewhere or {}).get(name)
+    if hint is None and not name.startswith("_"):
+        hint = next(iter(_lazy.difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    text = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(f"{text}; use {hint}" if hint else text, name=name)

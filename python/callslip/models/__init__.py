@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from callslip._base.attribute_names import unknown_name
 from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'callslip.models' has no attribute {name!r}")
-    found = getattr(import_module(f"callslip.models.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+# Hidden from type checkers, which would take any name for one of the module.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise unknown_name("callslip.models", name, __all__)
+        found = getattr(import_module(f"callslip.models.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from callslip._base.attribute_names import unknown_name
+
 if TYPE_CHECKING:
     from callslip.models._real_models import no_real_models
     from callslip.testing._called import Called, codes
@@ -49,12 +51,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'callslip.testing' has no attribute {name!r}")
-    found = getattr(import_module(f"callslip.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+# Hidden from type checkers, which would take any name for one of the module.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise unknown_name("callslip.testing", name, __all__)
+        found = getattr(import_module(f"callslip.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

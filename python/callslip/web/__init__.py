@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from callslip._base.attribute_names import unknown_name
 from callslip._base.extras import needs
 from callslip.web._errors import error_body, status_of
 from callslip.web._guard import Guard
@@ -45,13 +46,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'callslip.web' has no attribute {name!r}")
-    with needs("callslip[web]"):
-        found = getattr(import_module(f"callslip.web.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+# Hidden from type checkers, which would take any name for one of the module.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise unknown_name("callslip.web", name, __all__)
+        with needs("callslip[web]"):
+            found = getattr(import_module(f"callslip.web.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
