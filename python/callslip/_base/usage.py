@@ -5,12 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from callslip._base.attribute_names import knows_attributes
+
 if TYPE_CHECKING:
     from callslip import _core
 
 __all__ = ["Usage"]
 
 
+_ELSEWHERE = {
+    "prompt_tokens request_tokens": "usage.input_tokens",
+    "completion_tokens response_tokens": "usage.output_tokens",
+    "cache_read_tokens cached_input_tokens": "usage.cached_tokens",
+    "tokens total total_tokens": "usage.input_tokens + usage.output_tokens",
+    "price total_cost": "usage.cost",
+}
+"""Replacements for attributes of other libraries."""
+
+
+@knows_attributes(_ELSEWHERE)
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The usage of a run's replies, as the model client reports it.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.json import to_json
 from callslip._base.usage import Usage
 from callslip.events._json import fields_of
@@ -38,6 +39,18 @@ Json: TypeAlias = Mapping[str, Any]
 """A part of an event as JSON values."""
 
 
+_ELSEWHERE = {
+    "event name type": "event.kind",
+    "id index": "event.seq",
+    "run": "event.run_id",
+    "ticket": "event.ticket_id of the events of a ticket",
+    "content delta text": "case Delta.Answer(text=text), an item of a stream beside the events",
+    "created_at time timestamp": "event.at",
+}
+"""Replacements for attributes of other libraries."""
+
+
+@knows_attributes(_ELSEWHERE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One entry of a run's log: an object of one of the classes of this module.

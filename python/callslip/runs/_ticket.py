@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from callslip._base.attribute_names import knows_attributes
 from callslip._base.call_line import call_line
 from callslip._base.json import from_json, to_json
 from callslip.events._json import fields_of
@@ -21,6 +22,17 @@ TicketKind: TypeAlias = Literal["tool_call", "task"]
 Outcome: TypeAlias = Literal["ok", "error", "retry", "in_doubt", "denied", "cancelled"]
 
 
+_ELSEWHERE = {
+    "args input parameters tool_input": "ticket.arguments",
+    "function name tool_name": "ticket.tool",
+    "content output response value": "ticket.result",
+    "state": "ticket.status, or ticket.outcome",
+    "ticket_id tool_call_id": "ticket.id",
+}
+"""Replacements for attributes of other libraries."""
+
+
+@knows_attributes(_ELSEWHERE)
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """The record of one tool call, or of one delegated task.
