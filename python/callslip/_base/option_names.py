@@ -21,6 +21,8 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "callbacks": "agent.stream(…), whose events say what happens",
     "checkpointer": "store=…",
     "context": "deps=…",
+    "deps": "it to the run: agent.run_sync(task, deps=…)",
+    "deps_type": "deps=… to the run, and annotate tools with Context[Deps]",
     "description": "instructions=…",
     "goal": "instructions=…",
     "handoffs": "roles=…",
@@ -159,7 +161,10 @@ class _Taken:
         further = [f"{name}=…" for name in self._known if name not in places]
         expected = f"only {' and '.join(places)}" if places else "nothing"
         names = ", ".join(further[:_SHOWN] + ["…"] * (len(further) > _SHOWN))
-        hint = f"the others by their names: {names}" if further else "no others"
+        if further:
+            hint = f"the others by their names: {names}"
+        else:
+            hint = f"them by name: {self._what}(name=value)" if self._takes_all else "no others"
         raise TypeError(
             f"expected {expected} by position in {self._what}(…): got {count - self._own}; pass "
             f"{hint}"

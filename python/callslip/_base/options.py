@@ -58,7 +58,7 @@ def check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """
     if value not in allowed:
         expected = " or ".join(repr(word) for word in allowed)
-        raise UsageError(f"expected {name}={expected}: got {shown(value)}")
+        raise UsageError(f"expected {name}={expected}: got {shown(value)}; pass one of them")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -233,8 +233,8 @@ def check_run_id(run_id: object) -> None:
         UsageError: It is not.
     """
     if not isinstance(run_id, str):
-        names = [name for name in ("id", "run_id") if hasattr(run_id, name)]
-        hint = f": pass its .{names[0]}" if names else ""
+        names = [name for name in ("id", "run_id", "run") if hasattr(run_id, name)]
+        hint = f": pass its .{names[0].replace('run', 'run.id')}" if names else ""
         raise UsageError(f"expected the id of a run as text: got {shown(run_id)}{hint}")
     check_text("the id of the run", run_id)
 
@@ -279,7 +279,10 @@ def check_called_with(name: str, function: Any, *arguments: str) -> None:
         UsageError: It is no function, or takes fewer or more arguments.
     """
     if not callable(function):
-        raise UsageError(f"expected {name} to be a function: got {shown(function)}")
+        raise UsageError(
+            f"expected {name} to be a function: got {shown(function)}; pass one that takes "
+            f"{' and '.join(arguments)}"
+        )
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:

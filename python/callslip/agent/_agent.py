@@ -229,6 +229,7 @@ class Agent(AgentRuns[AnswerT]):
         self, *, model: Model | None = ..., **options: Unpack[AgentOptions]
     ) -> Agent[AnswerT]: ...
 
+    @knows_names("replace")
     def replace(self, **options: Any) -> Agent[Any]:
         """Return a new agent like this one, with other options.
 
@@ -241,6 +242,7 @@ class Agent(AgentRuns[AnswerT]):
         """
         return type(self)(**{**self._given, **options})
 
+    @knows_names("override")
     def override(self, **options: Unpack[OverrideOptions]) -> AbstractContextManager[None]:
         """Replace options of this agent in a `with` block, for all that is started inside of it.
 

@@ -251,5 +251,5 @@ def store_of(store: TicketStore | str | os.PathLike[str] | None) -> TicketStore 
         return TicketStore(store)
     raise UsageError(
         "expected store as a TicketStore, the path of a file or the URL of a database: got "
-        f"{store!r}{hint_of_class(store)}"
+        f"{store!r}{hint_of_class(store) or '; pass one of them'}"
     )

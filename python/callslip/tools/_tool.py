@@ -18,6 +18,7 @@ from callslip._base.failure import (
     unwrap_group,
 )
 from callslip._base.json import ResultError, result_json, to_json
+from callslip._base.option_names import knows_names
 from callslip._base.options import check_flag, check_one_of
 from callslip._core import ToolSet
 from callslip._threads.gate import Gate
@@ -187,6 +188,7 @@ class Tool(Generic[P, R]):
         self.is_async = is_async(function)
 
     @staticmethod
+    @knows_names("Tool.from_schema", {"input_schema": "parameters=…", "schema": "parameters=…"})
     def from_schema(
         function: Callable[..., Any] | None,
         *,

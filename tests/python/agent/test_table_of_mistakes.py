@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import warnings
+from importlib import import_module
 
 import pytest
 
@@ -65,6 +66,10 @@ Agent(model, "Be brief.") | pass the others by their names: protocol=…, instru
 Agent(model, system_prompt="Be brief.") | pass instructions=…
 Agent(model, output_type=int) | pass returns=…
 Agent(model, memory=True) | pass store=…
+Agent(model, deps=3) | pass it to the run
+Agent(model, deps_type=City) | annotate tools with Context[Deps]
+agent.replace(model) | pass them by name: replace(name=value)
+agent.override(model) | pass them by name: override(name=value)
 Agent(model, protocol="reakt") | pass one of them
 Agent(model, protocol=TicketProtocol) | pass TicketProtocol()
 ReactProtocol(exmples=True) | pass examples=…
@@ -94,7 +99,8 @@ Agent(model, protocol="chatty", roles={"A": Role}) | pass Role(…), an object o
 Role(instructions="x") | pass an Agent(…, instructions=…)
 Agent(model, python=PythonRunner) | expected python=True, False or a PythonRunner
 Agent(model, stop="END") | pass ['END']
-Agent(model, on_limit="stop") | 'answer' or 'raise'
+Agent(model, on_limit="stop") | 'answer' or 'raise': got 'stop'; pass one of them
+Agent(model, store=3) | the URL of a database: got 3; pass one of them
 # tools
 Agent(model, tools=look) | pass it in a list
 Agent(model, tools={"look": look}) | pass a list of its values
@@ -119,6 +125,7 @@ def f(x: any): ...; Agent(model, tools=[f]) | use a type that has JSON
 def f(x: "Missing"): ...; Agent(model, tools=[f]) | import the name
 def f(context: Context[str]): ...; Agent(model, tools=[f]).run_sync("?") | pass deps=… to the run
 Tool.from_schema(look, parameters="{}") | pass {'type': 'object'
+Tool.from_schema(look, schema={}) | pass parameters=…
 # runs
 agent.run_sync() | pass run_sync(task, …)
 agent.run_sync(None) | pass text
@@ -131,12 +138,13 @@ agent.run_sync("?", messages="Hello.") | expected messages=[
 agent.run_sync("?", messages=result) | call run.send(…)
 agent.run_sync("?", messages=result.messages) | leave out the prompt of an earlier run
 agent.run_sync("?", key="k") | pass one, as in Agent(…, store='runs.sqlite')
-agent.run_sync("?", approve=True) | expected approve to be a function
+agent.run_sync("?", approve=True) | to be a function: got True; pass one that takes the Ticket
 agent.start("?") | call run_sync or stream_sync
 asking.run_sync("?") | pass approve=…
 Agent(model, tools=[ask_user]).run_sync("?") | pass answer=…
 agent.resume_sync("x") | pass one, as in Agent(…, store='runs.sqlite')
 Agent(model, store=TicketStore()).resume_sync(result.run) | pass its .id
+Agent(model, store=TicketStore()).resume_sync(result) | pass its .run.id
 agent.hand_over_sync(result) | pass result.run
 agent.check("runs.sqlite") | pass store.run(run_id)
 agent.invoke("?") | use agent.run_sync(task)
@@ -150,6 +158,11 @@ result.all_messages() | use result.messages
 result.tool_calls | use result.tickets
 result.cost | use result.usage.cost
 result.run.output | (await run).value
+result.usage.total_tokens | use usage.input_tokens + usage.output_tokens
+result.run.log[0].type | use event.kind
+result.run.log[0].ticket | use event.ticket_id
+asking.run_sync("?", approve=lambda ticket: ticket.args) | use ticket.arguments
+asking.run_sync("?", approve=lambda ticket: ticket.name == "look") | use ticket.tool
 show(result) | pass result.run
 show("runs.sqlite") | pass agent.stream(…)
 # async
@@ -223,6 +236,24 @@ def test_names_of_other_libraries(name, words):
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'; ") as caught:
         getattr(callslip, name)
     assert words in str(caught.value)
+
+
+MODULES = ["callslip", "callslip.models", "callslip.testing", "callslip.web"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_name_with_a_slip(module):
+    """Of each public name without its last letter."""
+    found = import_module(module)
+    for name in found.__all__:
+        if not name.startswith("_") and name[:-1] not in found.__all__:
+            with pytest.raises(AttributeError, match=f"'{module}' has no attribute .*; use "):
+                getattr(found, name[:-1])
+
+
+def test_a_private_name_has_no_hint():
+    with pytest.raises(AttributeError, match="has no attribute '_Agent'$"):
+        _ = callslip._Agent
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ CALLS = "expected concurrency to be a whole number from 1"
         ),
         (
             lambda: tool(effect="twice"),
-            f"{EFFECT}: got 'twice'",
+            f"{EFFECT}: got 'twice'; pass one of them",
         ),
         (lambda: tool(timeout="5"), f"{SECONDS}: got '5'"),
         (lambda: tool(timeout=True), f"{SECONDS}: got True"),
@@ -128,7 +128,7 @@ CALLS = "expected concurrency to be a whole number from 1"
         (lambda: tool(timeout=0), f"{SECONDS}: got 0"),
         (lambda: tool(readonly="x"), "expected readonly=True or False: got 'x'"),
         (lambda: tool(repeatable=1), "expected repeatable=True or False: got 1"),
-        (lambda: tool(effect=["once"]), f"{EFFECT}: got ['once']"),
+        (lambda: tool(effect=["once"]), f"{EFFECT}: got ['once']; pass one of them"),
         (lambda: tool(reconcile=5), "expected reconcile to be a function: got 5"),
         (
             lambda: tool(effect="pure", reconcile=print),
