@@ -6,9 +6,10 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
+from callslip._base import _lazy
 from callslip.errors import UsageError
 
 __all__ = ["ProgramError", "imported"]
@@ -46,7 +47,10 @@ def imported(what: str, name: str, form: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute or module.startswith("."):
-        raise UsageError(f"expected {form}: got {name or 'nothing'}")
+        raise UsageError(
+            f"expected {form}: got {name or 'nothing'}; pass the module and the name, with a "
+            "colon between: app:name"
+        )
     # As `python -m` has it: modules of the working folder are found.
     folder = str(Path.cwd())
     if folder not in sys.path:
@@ -64,7 +68,7 @@ def imported(what: str, name: str, form: str) -> Any:
     except AttributeError as error:
         raise UsageError(
             f"{what} {name} cannot be imported: expected a name of {module}: got {attribute}"
-            f"{_names_of(found)}"
+            f"{_names_of(found, attribute)}"
         ) from error
     except Exception as error:  # a module may compute its names
         raise _failed(what, name, error) from error
@@ -80,13 +84,23 @@ def _advice(module: str, attribute: str) -> str:
     return f"expected a module: got a path; pass {dotted}:{attribute}, from the folder that has it"
 
 
-def _names_of(module: ModuleType) -> str:
-    names = [
-        name
+def _names_of(module: ModuleType, attribute: str) -> str:
+    known = {
+        name: value
         for name, value in vars(module).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
-    ]
+    }
+    near = _lazy.difflib.get_close_matches(attribute, known, n=1)
+    if near:
+        return f"; use {module.__name__}:{near[0]}"
+    # Names that the module imports come last.
+    names = sorted(known, key=lambda name: _is_imported(known[name], module))
     return f"; it has {', '.join(names[:_MOST_NAMES])}" if names else ""
+
+
+def _is_imported(value: object, module: ModuleType) -> bool:
+    is_named = isinstance(value, (type, FunctionType))
+    return is_named and value.__module__ != module.__name__
 
 
 def _failed(what: str, name: str, error: Exception) -> ProgramError:

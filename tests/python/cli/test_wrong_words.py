@@ -277,6 +277,7 @@ def test_an_exception_of_the_program_is_shown_with_its_place(words, name, place,
 NAMES = [
     ("nowhere:FLEET", "there is no module nowhere in this folder, and none is installed"),
     ("right:OTHER", "expected a name of right: got OTHER; it has NUMBER, find"),
+    ("right:NUMBR", "expected a name of right: got NUMBR; use right:NUMBER"),
     ("right.py:NUMBER", "expected a module: got a path; pass right:NUMBER, from the folder that"),
     ("a/b.py:NUMBER", "expected a module: got a path; pass a.b:NUMBER, from the folder that has"),
     ("/a/b.py:NUMBER", "expected a module: got a path; pass b:NUMBER, from the folder that has"),
@@ -292,7 +293,7 @@ def test_a_name_that_is_none(name, hint, modules, call):
 
 @pytest.mark.parametrize("name", ["right", ":NUMBER", "right:", ".right:NUMBER", ""])
 def test_a_name_of_another_form(name, modules, call):
-    got = name or "nothing"
+    got = f"{name or 'nothing'}; pass the module and the name, with a colon between: app:name"
     assert call("work", name, status=2).err == (
         f"callslip: expected the fleet as module:name: got {got}\n"
     )
