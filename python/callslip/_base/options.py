@@ -233,8 +233,9 @@ def check_run_id(run_id: object) -> None:
         UsageError: It is not.
     """
     if not isinstance(run_id, str):
-        names = [name for name in ("id", "run_id", "run") if hasattr(run_id, name)]
-        hint = f": pass its .{names[0].replace('run', 'run.id')}" if names else ""
+        places = {"id": "id", "run_id": "run_id", "run": "run.id"}
+        found = [place for name, place in places.items() if hasattr(run_id, name)]
+        hint = f": pass its .{found[0]}" if found else ""
         raise UsageError(f"expected the id of a run as text: got {shown(run_id)}{hint}")
     check_text("the id of the run", run_id)
 
@@ -281,7 +282,7 @@ def check_called_with(name: str, function: Any, *arguments: str) -> None:
     if not callable(function):
         raise UsageError(
             f"expected {name} to be a function: got {shown(function)}; pass one that takes "
-            f"{' and '.join(arguments)}"
+            f"{' and '.join(arguments) or 'nothing'}"
         )
     try:
         inspect.signature(function).bind(*arguments)

@@ -139,9 +139,15 @@ def test_runs_below_stand_under_their_tickets():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"open": "some"}, "expected open='failed' or 'all' or 'none': got 'some'"),
+        (
+            {"open": "some"},
+            "expected open='failed' or 'all' or 'none': got 'some'; pass one of them",
+        ),
         ({"texts": 0}, "expected texts to be a whole number from 1: got 0"),
-        ({"redact": "key"}, "expected redact to be a function: got 'key'"),
+        (
+            {"redact": "key"},
+            "expected redact to be a function: got 'key'; pass one that takes a text",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options, message):
