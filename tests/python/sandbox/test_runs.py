@@ -341,7 +341,7 @@ def test_that_auto_came_to_less_is_said_once(monkeypatch):
         ({"ask": "me"}, "^expected ask='auto', a function or None: got 'me'$"),
         ({"deps": "numpy"}, "^expected deps='ask', a list of packages or a function: got 'numpy'$"),
         ({"deps": [1]}, "^expected deps to be a list of strings: got 1 in it$"),
-        ({"on_event": 1}, "^expected on_event to be a function: got 1$"),
+        ({"on_event": 1}, "on_event to be a function: got 1; pass one that takes the event$"),
         ({"backend": "docker"}, "^expected backend with `about` and `open"),
     ],
 )
