@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import stat
+import unicodedata
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -53,9 +54,13 @@ class InputFiles:
             is_here: Whether scripts run on this machine. Runners elsewhere are sent the content.
 
         Raises:
-            UsageError: A file cannot be read, or all of them are too large or too many.
+            UsageError: A file cannot be read, has almost the name of an earlier one, or all of
+                them are too large or too many.
         """
         hints = []
+        keys = {key_of(name): name for name in self._sizes}
+        for name in files:
+            _check_distinct(name, keys)
         for name, source in files.items():
             # A part of a run is the same under this name each time.
             if isinstance(source, File) and name in self._sizes:
@@ -154,11 +159,7 @@ def check_files(files: Mapping[str, bytes | os.PathLike[str]] | None) -> dict[st
     left = MOST_BYTES
     for name, source in files.items():
         _check_name(name)
-        if (other := keys.setdefault(key_of(name), name)) != name:
-            raise UsageError(
-                f"expected names that differ on every system: got {shown(other)} and "
-                f"{shown(name)}; pass other names"
-            )
+        _check_distinct(name, keys)
         checked[name], size = _check_source(name, source)
         left -= size
         if left < 0:
@@ -166,11 +167,30 @@ def check_files(files: Mapping[str, bytes | os.PathLike[str]] | None) -> dict[st
     return checked
 
 
+def _check_distinct(name: str, names: dict[str, str]) -> None:
+    """Add a name to those by their keys.
+
+    Raises:
+        UsageError: Some file system takes it for another one of them.
+    """
+    if (other := names.setdefault(key_of(name), name)) != name:
+        raise UsageError(
+            f"expected names that differ on every system: got {shown(other)} and "
+            f"{shown(name)}; pass other names"
+        )
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise UsageError(f"expected the names of files as text: got {shown(name)}; pass text")
     safe = safe_name(name, "file", "")
     if name != safe:
+        if unicodedata.normalize("NFC", name) == safe:
+            # The two look the same.
+            raise UsageError(
+                f"expected a file name in the Unicode form NFC: got {name!a}; pass "
+                'unicodedata.normalize("NFC", name)'
+            )
         raise UsageError(
             f"expected a file name without folders and special characters: got {shown(name)}; "
             f"pass {safe!r}, which a script opens as '{FOLDER}/{safe}'"
@@ -193,15 +213,16 @@ def _check_source(name: str, source: object) -> tuple[Source, int]:
     path = Path(source)
     try:
         about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
-            got = "a folder" if stat.S_ISDIR(about.st_mode) else "something else"
-            raise UsageError(
-                f"expected the path of a file for {shown(name)}: got {got} at {shown(str(path))}; "
-                "pass each file by its own name"
-            )
-        path.open("rb").close()
+        if is_regular := stat.S_ISREG(about.st_mode):
+            path.open("rb").close()
     except (OSError, ValueError) as error:
         raise _unreadable(name, path, error) from error
+    if not is_regular:
+        got = "a folder" if stat.S_ISDIR(about.st_mode) else "something else"
+        raise UsageError(
+            f"expected the path of a file for {shown(name)}: got {got} at {shown(str(path))}; "
+            "pass each file by its own name"
+        )
     return path, about.st_size
 
 

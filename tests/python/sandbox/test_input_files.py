@@ -135,6 +135,11 @@ def test_files_of_a_session_stay_and_are_replaced_by_name():
     with PythonRunner(deps=[]) as runner, runner.session() as session:
         session.run("open('mine', 'w').write('1')", files={"a": b"1", "b": b"2"})
         assert session.run(SHOW, files={"a": b"new"}).stdout == "a b'new'\nb b'2'\n"
+        with pytest.raises(
+            UsageError, match="^expected names that differ on every system: got 'a'"
+        ):
+            session.run("pass", files={"b": b"3", "A": b"3"})
+        assert session.run(SHOW).stdout == "a b'new'\nb b'2'\n"
         # They are no files of the script.
         assert session.run("import os; print(sorted(os.listdir()))").stdout == "['in', 'mine']\n"
     with PythonRunner(deps=[]) as runner:
@@ -158,6 +163,7 @@ def wrong_files(folder):
         ({"a\n": b""}, f"{name}'a\\n'; pass 'a_', which a script opens as 'in/a_'"),
         ({"x" * 300: b""}, f"{name}"),
         ({1: b""}, "expected the names of files as text: got 1; pass text"),
+        ({"e\u0301": b""}, "form NFC: got 'e\\u0301'; pass unicodedata.normalize("),
         ({"a": b"", "A": b""}, "expected names that differ on every system: got 'a' and 'A'"),
         ({"a": "text"}, "expected the file 'a' as bytes or as a Path: got str; pass Path(…)"),
         ({"a": 7}, "expected the file 'a' as bytes or as a Path: got int; pass bytes"),
@@ -177,6 +183,7 @@ def test_wrong_files_are_refused_before_anything_runs(tmp_path):
             with pytest.raises(UsageError) as caught:
                 runner.run("print(1)", files=files)
             assert words in str(caught.value), files
+            assert str(caught.value).count("expected") == 1
         with runner.session() as session, pytest.raises(UsageError):
             asyncio.run(session.arun("print(1)", files={"a": tmp_path}))
     assert events == []
