@@ -420,10 +420,9 @@ def _read(
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             why = error.strerror or str(error)
-            hint = "; pass Path(…).expanduser()" if path.parts[0].startswith("~") else ""
             raise UsageError(
                 f"expected the path of a file, or its bytes: got {shown(str(path))}, which cannot "
-                f"be read ({why}){hint}"
+                f"be read ({why}); pass {_instead_of(source, path, error)}"
             ) from error
     else:
         hint = "what its read() returns" if hasattr(source, "read") else "the path of the file"
@@ -432,10 +431,22 @@ def _read(
             "or its bytes"
         )
     if not data:
-        raise UsageError(f"expected a file with bytes in it: got none in {name or 'it'}")
+        raise UsageError(
+            f"expected a file with bytes in it: got none in {name or 'it'}; pass another file, or "
+            "say in the text that it is empty"
+        )
     if len(data) > MOST_BYTES:
         raise UsageError("expected at most 50 MB: got more; pass a smaller image or file")
     return data, name
+
+
+def _instead_of(source: object, path: Path, error: OSError) -> str:
+    """Return what to pass in place of a path that cannot be read."""
+    if path.parts and path.parts[0].startswith("~"):
+        return "Path(…).expanduser()"
+    if isinstance(error, IsADirectoryError):
+        return "each file of the folder"
+    return f"another path, or {'.encode() for text' if isinstance(source, str) else 'the bytes'}"
 
 
 def _path_of(source: str | os.PathLike[str]) -> Path:
@@ -452,7 +463,10 @@ def _path_of(source: str | os.PathLike[str]) -> Path:
         hint = "pass the path alone" if scheme == "file" else "pass the bytes that are there"
         raise UsageError(f"expected the path of a file, or its bytes: got {got}; {hint}")
     if not isinstance(text, str) or not text or "\0" in text:
-        raise UsageError(f"expected the path of a file, or its bytes: got {shown(source)}")
+        raise UsageError(
+            f"expected the path of a file, or its bytes: got {shown(source)}; pass another path, "
+            "or the bytes"
+        )
     return Path(source)
 
 

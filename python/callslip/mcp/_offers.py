@@ -165,7 +165,7 @@ def _matching(
         if not meant:
             raise UsageError(
                 f"the MCP server '{server.name}' has no tool '{pattern}' ({option}=): it has "
-                f"{', '.join(names) or 'none'}"
+                f"{', '.join(names) or 'none'}; pass its own names, without prefix, or patterns"
             )
         found |= meant
     return found

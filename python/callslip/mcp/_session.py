@@ -339,6 +339,8 @@ class McpSession:
         )
         # A model reads of later failures.
         first = self._fault if isinstance(self._fault, Exception) and not again else None
+        if isinstance(first, FileNotFoundError):
+            return f"{told}; pass an installed program, and its arguments as a list beside it"
         where = None if first is None else unreached(first)
         return told if where is None else f"{told} ({where})"
 

@@ -211,7 +211,10 @@ class HttpTransport:
         check_text("url", url)
         check_type("name", name, (str, NoneType), "a text or None")
         if not url.startswith(("http://", "https://")):
-            raise UsageError(f"expected an address that begins with http:// or https://: got {url}")
+            raise UsageError(
+                f"expected an address that begins with http:// or https://: got {url}; pass it "
+                "with one of them"
+            )
         if headers is not None:
             check_dict_of_texts("headers", headers)
         if client is not None and not hasattr(client, "event_hooks"):

@@ -319,7 +319,10 @@ class OpenAPI(
         if unfit := {"client", "server"} & options.keys():
             raise UsageError(f"an app in this process has no {' or '.join(sorted(unfit))}")
         if not callable(app):
-            raise UsageError(f"expected an ASGI app: got {type(app).__name__}")
+            raise UsageError(
+                f"expected an ASGI app: got {type(app).__name__}; pass the app itself, such as "
+                "FastAPI()"
+            )
         return cls(document_of(app) if document is None else document, client=App(app), **options)
 
     def request(self, name: str, arguments: Mapping[str, Any]) -> PlannedRequest:
@@ -409,9 +412,8 @@ def _as_text(document: Mapping[str, Any]) -> _DocumentText:
         )
     if not isinstance(document, Mapping):
         kind = type(document).__name__
-        raise ToolError(
-            f"expected the OpenAPI document to be an object: got {kind}: pass it as a dict"
-        )
+        hint = "use OpenAPI.from_app(app)" if callable(document) else "pass it as a dict"
+        raise ToolError(f"expected the OpenAPI document to be an object: got {kind}: {hint}")
     return _DocumentText(to_json(document).encode())
 
 

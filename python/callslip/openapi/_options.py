@@ -43,7 +43,10 @@ def check_options(client: object, server: object, auth: object, retries: object)
     if auth is not None and not isinstance(auth, Mapping):
         # Not the value: it may be the secret itself.
         kind = type(auth).__name__
-        raise UsageError(f"expected auth as a dict of secrets by security scheme: got {kind}")
+        raise UsageError(
+            f"expected auth as a dict of secrets by security scheme: got {kind}; pass "
+            "{'name of the scheme': secret}, or headers={…} without a scheme"
+        )
     check_whole("retries", retries)
 
 

@@ -339,7 +339,8 @@ def runner_for(python: PythonRunner | bool) -> PythonRunner:  # noqa: FBT001  # 
         return python
     if python is not True:
         raise UsageError(
-            f"expected python=True, False or a PythonRunner: got {type(python).__name__}"
+            f"expected python=True, False or a PythonRunner: got {type(python).__name__}; pass "
+            "PythonRunner(…)"
         )
     check_platform()
     if has_sandbox():

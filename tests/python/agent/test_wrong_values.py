@@ -34,8 +34,11 @@ FILES = [
         lambda: Image(Path("~/no such.png")),
         f"{READ} '~/no such.png', which cannot be read (No such",
     ),
-    (lambda: File(""), f"{READ} ''"),
-    (lambda: File("\0"), f"{READ} '\\x00'"),
+    (lambda: File(""), f"{READ} ''; pass another path, or the bytes"),
+    (lambda: File("\0"), f"{READ} '\\x00'; pass another path, or the bytes"),
+    (lambda: File("a;b"), f"{READ} 'a;b', which cannot be read (No such file or directory); pass"),
+    (lambda: File("/"), f"{READ} '/', which cannot be read (Is a directory); pass each file of"),
+    (lambda: File(b""), "expected a file with bytes in it: got none in it; pass another file"),
     (lambda: File("iVBORw0KGgo" * 90), f"{READ} 'iVBORw0KGgo"),
     (
         lambda: File(io.BytesIO(PNG)),

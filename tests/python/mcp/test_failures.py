@@ -188,7 +188,8 @@ def test_a_command_that_is_not_there_is_said_when_the_agent_is_made():
         agent_for(server)
     assert str(raised.value) == (
         "the MCP server 'no-such-server' can't be started: FileNotFoundError: [Errno 2] No such "
-        "file or directory: 'no-such-server'"
+        "file or directory: 'no-such-server'; pass an installed program, and its arguments as a "
+        "list beside it"
     )
 
 

@@ -51,7 +51,8 @@ def test_a_faulty_tool_may_be_left_out_by_name():
     with pytest.raises(UsageError) as raised:
         offering(bad, include=["bad"]).connect_sync()
     assert str(raised.value) == (
-        "the MCP server 'odd' has no tool 'bad' (include=): it has tool_0, tool_1"
+        "the MCP server 'odd' has no tool 'bad' (include=): it has tool_0, tool_1; pass its own "
+        "names, without prefix, or patterns"
     )
 
 

@@ -203,7 +203,12 @@ def test_a_tool_returns_a_picture(server):
             "notes.png: expected an image in PNG, JPEG, GIF or WebP: got other bytes; open it with "
             "PIL and pass that image, or pass it as a File",
         ),
-        ("none.png", b"", "none.png: expected a file with bytes in it: got none in none.png"),
+        (
+            "none.png",
+            b"",
+            "none.png: expected a file with bytes in it: got none in none.png; pass another file, "
+            "or say in the text that it is empty",
+        ),
         (
             "big.png",
             png(1, 1) + bytes(10_000_000),

@@ -494,7 +494,8 @@ def test_one_tool_for_scripts_is_enough(box):
 
 def test_what_is_no_runner_is_refused():
     with pytest.raises(
-        UsageError, match="^expected python=True, False or a PythonRunner: got str$"
+        UsageError,
+        match="^expected python=True, False or a PythonRunner: got str; pass PythonRunner",
     ):
         Agent(ScriptedModel([]), python="3.12")
 
