@@ -169,7 +169,7 @@ def _checked_items(tools: object) -> Sequence[ToolLike | ToolSource]:
     """Return the items of a list of tools. Each one that is no source is checked by `as_tool`.
 
     Raises:
-        UsageError: It is no list, or has a class in place of a source of tools.
+        UsageError: It is no list, or has a class or an app in place of a source of tools.
     """
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         hint = "it in a list" if callable(tools) else "a list or a tuple"
@@ -180,6 +180,12 @@ def _checked_items(tools: object) -> Sequence[ToolLike | ToolSource]:
             f"{type(tools).__name__}; pass {hint}"
         )
     for one in tools:
+        # FastAPI and its like are callable, so each would be taken for a function.
+        if callable(one) and callable(getattr(type(one), "openapi", None)):
+            raise UsageError(
+                f"expected functions and sources of tools: got an app of {type(one).__name__}; "
+                "pass OpenAPI.from_app(app)"
+            )
         if isinstance(one, type) and issubclass(one, ToolSource):
             raise UsageError(
                 f"expected functions and sources of tools: got the class {one.__name__}; pass an "

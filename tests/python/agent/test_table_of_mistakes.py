@@ -17,6 +17,7 @@ from pathlib import Path
 from callslip import *
 from callslip.fleet import Fleet
 from callslip.mcp import MCPServer
+from fastapi import FastAPI
 
 FINISH = '{"thought": "t", "action": "FINISH", "final_answer": "42", "task_successful": true}'
 ACT = '{"thought": "t", "action": "look", "args": {"word": "x"}}'
@@ -108,6 +109,7 @@ Agent(model, tools=["look"]) | pass the function itself, not its name
 Agent(model, tools=[None]) | pass a function
 Agent(model, tools=[[look]]) | pass its items
 Agent(model, tools=[agent]) | pass agent.as_tool()
+Agent(model, tools=[FastAPI()]) | got an app of FastAPI; pass OpenAPI.from_app(app)
 Agent(model, tools=[MCPServer]) | pass an object of it, such as tools=[MCPServer(…)]
 Agent(model, tools=[asyncio.sleep(0)]) | pass the async function itself, without calling it
 Agent(model, tools=[{"type": "function"}]) | pass a schema to Tool.from_schema
