@@ -1,5 +1,5 @@
-//! Parts: images and files beside the text of a message or of a result. A log has what is known of them; their bytes
-//! are kept beside the log, by their hash.
+//! Parts: the images and files of messages and results. A log holds their names and sizes; the store keeps the bytes by
+//! their hash.
 
 use crate::hex::hex;
 use imagesize::ImageType;
@@ -38,7 +38,7 @@ pub struct Part {
 pub struct Content {
     /// Their SHA-256, in hexadecimal digits.
     pub sha256: Arc<str>,
-    /// The bytes themselves.
+    /// The content of the file, byte for byte.
     pub data: Arc<[u8]>,
 }
 
@@ -160,7 +160,7 @@ pub fn place(text: &str, parts: &[Part], form: TextForm, label: impl Fn(usize) -
     (text, placed)
 }
 
-/// What marks begin with. Their rest is random, so that no other text has it.
+/// Prefix of marks. Their rest is random, so that no other text has it.
 pub const MARK: &str = "callslip-part-";
 
 fn is_mark(label: &str) -> bool {

@@ -43,19 +43,19 @@ pub enum Layout {
 /// The form in which all arguments are shown, where one fits, with what it was made for.
 pub(super) type Rendered = ((Layout, Budget), Option<String>);
 
-/// What stands above signatures.
+/// Heading of signatures.
 const SIGNATURES: &str = "One tool a line, as name(arguments): an argument with ? may be left out.\n";
 
 /// Characters up to which a document is shown as it is.
 const WHOLE: usize = 2_000;
 
-/// Characters of a description beside a name.
+/// Characters of a description next to a name.
 const WORDS: usize = 60;
 
 /// Characters of a name or a group in an index.
 const NAME: usize = 100;
 
-/// Characters of what stands for the groups that are left out.
+/// Characters of the line about omitted groups.
 const MORE: usize = 30;
 
 /// Examples of a group in an index: as many as fit.
@@ -101,7 +101,7 @@ impl ToolSet {
     }
 }
 
-/// A text that ends where its room does.
+/// A text of limited length.
 struct Text {
     written: String,
     room: usize,

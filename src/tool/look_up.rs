@@ -48,7 +48,7 @@ const LEVELS: [usize; 4] = [4, 3, 2, 1];
 /// Schemas of a longer schema that are shown.
 const WORK: usize = 400;
 
-/// What a search gives.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LookedUp {
     /// A line each, the best first.
@@ -65,7 +65,7 @@ pub struct LookedUp {
 pub struct Description {
     /// How it is called.
     pub signature: String,
-    /// What it says of itself.
+    /// Its description.
     pub description: String,
     /// JSON Schema of the arguments. Of a large one the upper levels.
     pub parameters: Json,

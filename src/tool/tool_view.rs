@@ -30,7 +30,7 @@ pub(crate) enum ToolView<'a> {
 pub(crate) enum Detail {
     /// Arguments with their objects opened, result and summary.
     All,
-    /// Arguments alone.
+    /// Arguments without result and summary.
     Arguments,
 }
 
@@ -92,7 +92,7 @@ impl<'a> ToolView<'a> {
         }
     }
 
-    /// The first line of what it says of itself.
+    /// The first line of the description or summary.
     pub(crate) fn summary(self) -> &'a str {
         let text = match self {
             Self::Tool(tool) => tool.description.as_str(),
@@ -101,7 +101,7 @@ impl<'a> ToolView<'a> {
         text.trim().lines().next().unwrap_or_default().trim_end()
     }
 
-    /// What else it says of itself.
+    /// The whole description.
     pub(crate) fn description(self) -> &'a str {
         match self {
             Self::Tool(tool) => &tool.description,
@@ -158,7 +158,7 @@ impl<'a> ToolView<'a> {
     }
 }
 
-/// Tools by what they belong to, in their order. A group without a tag that holds more than a third of all is parted by
+/// Tools by group, in their order. A group without a tag that holds more than a third of all is parted by
 /// the next segment or word, where that gives groups at all.
 pub(crate) fn grouped<'a>(tools: impl Iterator<Item = ToolView<'a>>) -> Vec<(Cow<'a, str>, Vec<ToolView<'a>>)> {
     let tools: Vec<ToolView<'a>> = tools.collect();
