@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Characters of a name that are shown.
 const NAME: usize = 80;
 
+/// Characters of an ending, with its dot, that a shortened name keeps.
+const ENDING: usize = 20;
+
 /// An image or a file, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -107,11 +110,15 @@ pub fn media_type(data: &[u8], name: Option<&str>) -> Option<String> {
     known.map(str::to_owned).or_else(by_name)
 }
 
-/// A name that can stand in the line of a part.
+/// A name that can stand in the line of a part. A longer one keeps its ending, which tells a script the kind of file.
 fn shown_name(name: &str) -> String {
     let shown =
         name.chars().map(|c| if c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}') { '_' } else { c });
-    shown.take(NAME).collect::<String>().trim().to_owned()
+    let shown: Vec<char> = shown.collect();
+    let ending = shown.iter().rposition(|c| *c == '.').map_or(&[][..], |dot| &shown[dot..]);
+    let ending = if shown.len() > NAME && ending.len() <= ENDING { ending } else { &[] };
+    let stem = shown.len().min(NAME) - ending.len();
+    shown.iter().take(stem).chain(ending).collect::<String>().trim().to_owned()
 }
 
 /// `812 bytes`, `24 KB`, `1.2 MB`.
@@ -193,6 +200,17 @@ mod tests {
         let named = part("text/csv", Some("a]\n\"b\\"), 1_000);
         let (text, _) = place("[\"callslip-part-1\"]", &[named], TextForm::Json, |_| "T1".to_owned());
         assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), ["[file text/csv, 1 KB, T1, a__\"b\\]"]);
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_ending() {
+        let name = |name: &str| part("text/csv", Some(name), 1).name.unwrap().to_string();
+        for (ending, kept) in [(".csv", ".csv"), (".tar.gz", ".gz"), ("", ""), (".", "."), (".ö日", ".ö日")] {
+            let long = name(&format!("{}{ending}", "é".repeat(300)));
+            assert_eq!(long, format!("{}{kept}", "é".repeat(NAME - kept.chars().count())), "{ending}");
+        }
+        assert_eq!(name(&format!("a.{}", "b".repeat(300))).chars().count(), NAME);
+        assert_eq!(name(&format!("{}.csv", "a".repeat(76))).chars().count(), NAME);
     }
 
     #[test]

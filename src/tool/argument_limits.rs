@@ -8,6 +8,9 @@ use serde_json::{Number, Value as Json};
 /// Characters of a pattern. A longer one is in the schema that `describe_tool` returns.
 const PATTERN: usize = 120;
 
+/// Whole numbers below it are written in digits alone.
+const WHOLE: f64 = 1e15;
+
 /// The limits that all of these schemas set together for values of these types; empty if a schema lists the values.
 pub(super) fn limits(parts: &[Schema<'_>], types: Types) -> String {
     if parts.iter().any(|part| part.node.get("enum").or_else(|| part.node.get("const")).is_some()) {
@@ -16,7 +19,7 @@ pub(super) fn limits(parts: &[Schema<'_>], types: Types) -> String {
     let mut said = Vec::new();
     if types.overlaps(Types::NUMBER) {
         said.extend(range(parts));
-        said.extend(highest(parts, "multipleOf").map(|factor| format!("a multiple of {factor}")));
+        said.extend(highest(parts, "multipleOf").map(|factor| format!("a multiple of {}", plain(factor))));
     }
     if types.overlaps(Types::STRING) {
         // Models rarely write an empty string, and most services declare this limit.
@@ -52,12 +55,21 @@ fn range(parts: &[Schema<'_>]) -> Vec<String> {
     let above = above.filter(|above| least.is_none_or(|least| above.as_f64() >= least.as_f64()));
     let below = below.filter(|below| most.is_none_or(|most| below.as_f64() <= most.as_f64()));
     if let (Some(least), None, Some(most), None) = (least, above, most, below) {
+        let (least, most) = (plain(least), plain(most));
         return vec![if least == most { format!("exactly {least}") } else { format!("{least} to {most}") }];
     }
-    let low =
-        above.map(|above| format!("more than {above}")).or_else(|| least.map(|least| format!("at least {least}")));
-    let high = below.map(|below| format!("less than {below}")).or_else(|| most.map(|most| format!("at most {most}")));
+    let said = |words: &str, number: Option<&Number>| number.map(|number| format!("{words} {}", plain(number)));
+    let low = said("more than", above).or_else(|| said("at least", least));
+    let high = said("less than", below).or_else(|| said("at most", most));
     low.into_iter().chain(high).collect()
+}
+
+/// `99`, also for a limit that a document writes as `99.0`, as FastAPI does for integers.
+fn plain(number: &Number) -> String {
+    match number.as_f64() {
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < WHOLE => format!("{value:.0}"),
+        _ => number.to_string(),
+    }
 }
 
 fn counts(least: Option<u64>, most: Option<u64>, noun: &str) -> Option<String> {

@@ -137,7 +137,8 @@ fn detailed(tools: &ToolSet, layout: Layout, budget: Budget) -> Option<String> {
     let richest = whole(tools, layout, budget, Notes::All);
     if layout == Layout::Operations {
         // A prompt of routes is read as a document is: lines without summaries still say what can be called.
-        let mut forms = [(Detail::All, true), (Detail::All, false), (Detail::Arguments, false)].into_iter();
+        let mut forms =
+            [(Detail::Opened, true), (Detail::All, true), (Detail::All, false), (Detail::Arguments, false)].into_iter();
         return richest.or_else(|| forms.find_map(|(detail, notes)| lines(tools, layout, budget, detail, notes)));
     }
     richest
@@ -313,7 +314,7 @@ fn advice(tools: &ToolSet, layout: Layout, heading: &str) -> String {
 /// The lines of routes with what is said of their arguments.
 #[cfg(test)]
 pub(super) fn noted_lines(tools: &ToolSet) -> String {
-    lines(tools, Layout::Operations, Budget::default(), Detail::All, true).unwrap_or_default()
+    lines(tools, Layout::Operations, Budget::default(), Detail::Opened, true).unwrap_or_default()
 }
 
 #[cfg(test)]

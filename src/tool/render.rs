@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const SCHEMA: usize = 1_200;
 
 /// Levels of objects that a line opens.
-const DEPTH: usize = 3;
+pub(super) const DEPTH: usize = 3;
 
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;

@@ -2,6 +2,7 @@
 
 use super::describe::{fields, truncate};
 use super::openapi::{Catalogue, Operation};
+use super::render::DEPTH as OPENED;
 use super::spec::{ToolKind, ToolSpec};
 use super::types::Schema;
 use indexmap::IndexMap;
@@ -28,7 +29,9 @@ pub(crate) enum ToolView<'a> {
 /// How much a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Arguments with their objects opened, result and summary.
+    /// Arguments with their objects opened as deep as in a full entry, result and summary.
+    Opened,
+    /// The same with objects opened one level deep.
     All,
     /// Arguments without result and summary.
     Arguments,
@@ -69,7 +72,12 @@ impl<'a> ToolView<'a> {
 
     /// `name(id: int, fields?: [str]) -> Pet  # One pet`.
     pub(crate) fn line(self, routes: bool, detail: Detail) -> String {
-        let mut line = self.signature(routes, usize::from(detail == Detail::All));
+        let depth = match detail {
+            Detail::Opened => OPENED,
+            Detail::All => 1,
+            Detail::Arguments => 0,
+        };
+        let mut line = self.signature(routes, depth);
         if detail == Detail::Arguments {
             return line;
         }
