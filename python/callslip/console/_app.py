@@ -202,8 +202,10 @@ class Console:
 
     async def _part(self, request: Request) -> Response:
         run_id, label = _run_id(request), request.path_params["label"]
-        data, name = await run_in_threadpool(lambda: part_of(self._source.read(run_id), label))
-        return download(data, name)
+        part = await run_in_threadpool(lambda: part_of(self._source.read(run_id), label))
+        if part is None:
+            raise Denied(404, "the run has no such file")
+        return download(*part)
 
     async def _decide(self, request: Request) -> Response:
         self._access.check_own_page(request)

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from callslip._base.file_names import safe_name
 from callslip.console._addresses import key_of
-from callslip.errors import StoreError
 from callslip.look._markup import Markup, el
 from callslip.look._text import Texts
 from callslip.parts import File
@@ -35,16 +34,14 @@ def links_to_files(trace: Trace, base: str, texts: Texts) -> Markup | None:
     return el("p", "Files: ", links) if links else None
 
 
-def part_of(run: Run, label: str) -> tuple[bytes, str]:
-    """Return the bytes and the name of an image or file.
+def part_of(run: Run, label: str) -> tuple[bytes, str] | None:
+    """Return the bytes and the name of an image or file; `None` if the run has none of this label.
 
     Raises:
-        StoreError: The run has none of this label, or its bytes cannot be read.
+        StoreError: Its bytes cannot be read.
     """
     part = run.parts.get(label)
-    if part is None:
-        raise StoreError(f"the run has no file {label[:20]}")
-    return part.data, _name_of(part)
+    return None if part is None else (part.data, _name_of(part))
 
 
 def download(data: bytes, name: str) -> Response:
