@@ -7,7 +7,11 @@ from callslip import Agent, Limits, ScriptedModel, tool
 from hostile import ADDED, HOSTILE, named
 from scripted import act, finish
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    # The browser's driver has a loop in the thread of the tests.
+    pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning"),
+]
 
 
 @tool

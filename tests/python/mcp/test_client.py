@@ -175,6 +175,7 @@ def test_a_function_decides_which_calls_need_approval():
     assert [(ticket.id, ticket.approval_reason) for ticket in shown] == [("T2", "a large sum")]
 
 
+@pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
 def test_one_session_serves_any_number_of_runs_loops_and_threads(over_stdio):
     seen = [result(over_stdio, "pid") for _ in range(3)]
 
@@ -197,6 +198,7 @@ def test_one_session_serves_any_number_of_runs_loops_and_threads(over_stdio):
     assert len({json.dumps(one) for one in seen}) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.* stops the running event loop:RuntimeWarning")
 def test_entering_and_leaving_in_other_tasks_and_loops_works():
     server = stdio()
 
@@ -429,7 +431,7 @@ def test_arguments_and_environment_are_strings(args, env, message):
 
 
 def test_an_address_is_one_of_http():
-    message = "^expected an address that begins with http:// or https://: got localhost:80$"
+    message = "^expected an address that begins with http:// or https://: got localhost:80; pass it with one of them$"
     with pytest.raises(UsageError, match=message):
         MCPServer.http("localhost:80")
 

@@ -145,7 +145,9 @@ def test_an_agent_whose_tools_need_approval_is_not_served():
 def test_a_transport_that_is_none_is_said():
     with pytest.raises(UsageError) as raised:
         serve(Agent(ScriptedModel([])), transport="sse")
-    assert str(raised.value) == "expected transport='stdio' or 'streamable-http': got 'sse'"
+    assert str(raised.value) == (
+        "expected transport='stdio' or 'streamable-http': got 'sse'; pass one of them"
+    )
 
 
 def test_an_agent_uses_a_served_agent_over_both_transports():
