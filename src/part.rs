@@ -115,7 +115,7 @@ fn shown_name(name: &str) -> String {
     let shown =
         name.chars().map(|c| if c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}') { '_' } else { c });
     let shown: Vec<char> = shown.collect();
-    let ending = shown.iter().rposition(|c| *c == '.').map_or(&[][..], |dot| &shown[dot..]);
+    let ending = shown.iter().rposition(|c| *c == '.').and_then(|dot| shown.get(dot..)).unwrap_or_default();
     let ending = if shown.len() > NAME && ending.len() <= ENDING { ending } else { &[] };
     let stem = shown.len().min(NAME) - ending.len();
     shown.iter().take(stem).chain(ending).collect::<String>().trim().to_owned()

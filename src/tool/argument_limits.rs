@@ -64,7 +64,7 @@ fn range(parts: &[Schema<'_>]) -> Vec<String> {
     low.into_iter().chain(high).collect()
 }
 
-/// `99`, also for a limit that a document writes as `99.0`, as FastAPI does for integers.
+/// `99`, also for a limit that a document writes as `99.0`, as `FastAPI` does for integers.
 fn plain(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < WHOLE => format!("{value:.0}"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from callslip._base.attribute_names import unknown_name
-
 if TYPE_CHECKING:
     from callslip.models._real_models import no_real_models
     from callslip.testing._called import Called, codes
@@ -56,6 +54,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
+            from callslip._base.attribute_names import unknown_name
+
             raise unknown_name("callslip.testing", name, __all__)
         found = getattr(import_module(f"callslip.{_HOMES[name]}"), name)
         globals()[name] = found

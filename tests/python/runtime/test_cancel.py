@@ -297,7 +297,7 @@ def test_a_child_alone_can_be_cancelled_and_its_parent_goes_on():
 
     result = asyncio.run(main())
     assert result.value == "ok"
-    assert result.tickets[0].outcome == "error"
+    assert result.tickets[0].outcome == "cancelled"
     assert "RunCancelled" in result.tickets[0].error
 
 
