@@ -18,7 +18,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from callslip._base.attribute_names import unknown_name
 from callslip._core import __version__
 
 if TYPE_CHECKING:
@@ -250,6 +249,8 @@ if not TYPE_CHECKING:
         elif name in _MODULES:
             value = import_module(f"callslip.{name}")
         else:
+            from callslip._base.attribute_names import unknown_name
+
             raise unknown_name("callslip", name, __all__, _ELSEWHERE)
         globals()[name] = value
         return value

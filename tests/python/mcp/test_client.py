@@ -431,7 +431,10 @@ def test_arguments_and_environment_are_strings(args, env, message):
 
 
 def test_an_address_is_one_of_http():
-    message = "^expected an address that begins with http:// or https://: got localhost:80; pass it with one of them$"
+    message = (
+        "^expected an address that begins with http:// or https://: got localhost:80; pass it "
+        "with one of them$"
+    )
     with pytest.raises(UsageError, match=message):
         MCPServer.http("localhost:80")
 
