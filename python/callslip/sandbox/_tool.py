@@ -84,7 +84,7 @@ class ScriptTool(Tool[..., Any]):
             needs_approval=needs_approval,
         )
         self.runner = runner
-        self.reads_files = runner._takes_files
+        self.reads_files: bool = runner._takes_files
 
     @property
     def parameters(self) -> dict[str, Any]:

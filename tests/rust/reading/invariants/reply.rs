@@ -134,7 +134,7 @@ fn spans_say_what_was_read(way: &Way, read: &Read) {
         assert!(answer.is_empty(), "the answer of {:?}", reply.raw);
         return;
     };
-    if way.protocol.name() == crate::one_line::NAME {
+    if way.protocol.name() == "one_line" {
         return;
     }
     let told = told(&read.deltas);
