@@ -252,6 +252,10 @@ impl Protocol for Chatty {
         true
     }
 
+    fn reasons_in_tags(&self) -> bool {
+        true
+    }
+
     fn references(&self) -> bool {
         true
     }

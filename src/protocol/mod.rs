@@ -186,6 +186,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         Cow::Borrowed(span.of(reply))
     }
 
+    /// Whether reasoning in its tags is the thoughts of a reply, which counts as no repair in a run (chatty).
+    fn reasons_in_tags(&self) -> bool {
+        false
+    }
+
     /// Whether each message to the model lists tickets (ticket).
     fn lists_tickets(&self) -> bool {
         false

@@ -317,9 +317,9 @@ impl Forms {
         let Found { mut calls, mark, place, before, invented, tokens, open, answer } = found;
         let mut notes = RepairNotes::new(self.options.repairs);
         for block in reasoning {
-            // Thoughts of the protocol are no reasoning; in chatty all reasoning is its thoughts.
+            // Thoughts of the protocol are no reasoning.
             let own = self.host.tags.is_some() && block.of(raw).to_ascii_lowercase().starts_with("<thought");
-            if !own && !self.host.answers {
+            if !own {
                 notes.note(RepairCode::ReasoningStripped, *block)?;
             }
         }

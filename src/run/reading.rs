@@ -10,6 +10,7 @@ use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::decoder::{beside_tools, read_whole};
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
+use crate::reply::RepairCode;
 use crate::reply::violation::Violation;
 use crate::tool::{Approval, ToolKind};
 
@@ -79,7 +80,10 @@ impl RunMachine {
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
         let reply = beside_tools(&*self.setup.protocol, &self.setup.tools, reply);
-        let Reply { raw, repairs, outcome, spans, .. } = reply;
+        let Reply { raw, mut repairs, outcome, spans, .. } = reply;
+        if self.setup.protocol.reasons_in_tags() {
+            repairs.retain(|repair| repair.code != RepairCode::ReasoningStripped);
+        }
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, usage) {
             account.spend(&Spent { usage, ..Spent::default() });
         }

@@ -242,7 +242,10 @@ def test_a_stream_says_early_that_such_a_reply_is_refused(name, text):
 @pytest.mark.parametrize("options", [{}, {"strict": True}])
 def test_a_form_that_is_only_spoken_of_is_narration(text, options):
     reply = ChattyProtocol(**options).parse(f"{text}\n{OWN}")
-    assert [call.tool for call in reply.move.calls] == ["find"]
+    if options and "<think>" in text:
+        assert reply.violation is not None
+    else:
+        assert [call.tool for call in reply.move.calls] == ["find"]
 
 
 def test_several_calls_are_a_block_or_refused():

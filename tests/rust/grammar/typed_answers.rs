@@ -203,7 +203,7 @@ fn the_answer_block_of_chatty_ends_its_reply() {
     let call = r#"<tool>[{"call_id": "c", "tool_name": "x", "arguments": {}}]</tool>"#;
     for (text, expected) in [
         (format!("Here it is:\n{block}\n"), format!("{fits} [] []")),
-        (format!("<think>{block}</think>{block}"), format!("{fits} [] []")),
+        (format!("<think>{block}</think>{block}"), format!("{fits} [] [\"reasoning_stripped\"]")),
         (format!("<think>{block}</think>Oslo."), "invalid_answer".to_owned()),
         (format!("<ANSWER>{fits}</answer>"), format!("{fits} [] [\"tag_form\"]")),
         (format!("<answer>\n```json\n{fits}\n```\n</answer>"), format!("{fits} [] [\"fence_stripped\"]")),
@@ -217,7 +217,10 @@ fn the_answer_block_of_chatty_ends_its_reply() {
         (format!("<answer>{fits} or so</answer>"), "extra_data".to_owned()),
         (format!("```\n{block}\n```"), format!("{fits} [] [\"fence_around_block\"]")),
         (format!("~~~json\n{block}\n~~~\n"), format!("{fits} [] [\"fence_around_block\"]")),
-        (format!("<think>so</think>\n```\n{block}\n```"), format!("{fits} [] [\"fence_around_block\"]")),
+        (
+            format!("<think>so</think>\n```\n{block}\n```"),
+            format!("{fits} [] [\"reasoning_stripped\", \"fence_around_block\"]"),
+        ),
         (format!("It looks so:\n```\n{block}\n```"), "invalid_answer".to_owned()),
         (format!("```\n{block}\n```\nThat is all."), "invalid_answer".to_owned()),
         (format!("```\nx\n```\n```\n{block}\n```"), "invalid_answer".to_owned()),

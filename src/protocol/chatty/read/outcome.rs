@@ -131,9 +131,9 @@ impl ChattyDecoder {
     }
 
     fn note_reasoning(&self, until: usize, notes: &mut RepairNotes) -> Result<(), BoxedViolation> {
-        // Reasoning in its tags is a section of the protocol.
-        for (block, _) in self.reasoning.blocks.iter().filter(|(block, implicit)| *implicit && block.end <= until) {
-            notes.note(RepairCode::ImplicitThink, *block)?;
+        for (block, implicit) in self.reasoning.blocks.iter().filter(|(block, _)| block.end <= until) {
+            let code = if *implicit { RepairCode::ImplicitThink } else { RepairCode::ReasoningStripped };
+            notes.note(code, *block)?;
         }
         Ok(())
     }
