@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from callslip._base import _lazy
 from callslip._runtime.background import keep, start_task
 from callslip._runtime.drive import drive_sync
-from callslip._runtime.kept_run import DrivenRun, open_or_follow
+from callslip._runtime.kept_run import DrivenRun, has_failed, open_or_follow
 from callslip._runtime.keyed import result_for, wait_sync
 from callslip._runtime.on_loop import SessionDriver
 from callslip._runtime.sessions import resumed_session
 from callslip._runtime.start import stay_over
 from callslip._threads import pool
-from callslip.errors import RunCancelled, StoreError
+from callslip.errors import ModelError, RunCancelled, StoreError
 from callslip.runs import Run, RunResult
 from callslip.runs._conversation import run_lock
 from callslip.runs._elsewhere import driven_result, never_began, set_heir
@@ -43,7 +43,8 @@ def begun_run(
 ) -> Run[AnswerT]:
     """Return the run of a key, which goes on in a task of its own unless somebody drives it.
 
-    If the event loop of its driver ends before the run, it goes on in this one.
+    If the event loop of its driver ends before the run, it goes on in this one; so does a run that
+    has failed, and whose driver has not left it yet.
 
     Args:
         agent: The agent.
@@ -58,7 +59,7 @@ def begun_run(
     run = _going_on(agent, begin(), deps, askers)
     driver = run._driver
     home = driver._session.beginning.home if isinstance(driver, SessionDriver) else None
-    if home is not None and not home.is_here:
+    if home is not None and (has_failed(run._core) or not home.is_here):
         loop, heir = _lazy.asyncio.get_running_loop(), _lazy.futures.Future()
         task = loop.create_task(join(agent, begin, deps, askers, run))
         keep(task)
@@ -105,12 +106,17 @@ async def join(
     """
     begun = begin() if present is None else present
     while True:
+        failed = _failed_at(begun)
         run = _going_on(agent, begun, deps, askers)
         if present is not None and present is not run:
             # Whoever has that object reads in it what happens.
             present._replace_core(run._core)
         try:
             return result_for(agent, (await driven_result(run)).run)
+        except ModelError:
+            if run.seq != failed:
+                raise
+            begun = run
         except RunCancelled as error:
             begun = _left(run, error, begin)
 
@@ -121,6 +127,7 @@ def join_sync(
     """Wait in this thread for the result of the run of a key. Ctrl-C leaves it unfinished."""
     begun = begin()
     while True:
+        failed = _failed_at(begun)
         session = _taken(agent, begun, deps, askers) if isinstance(begun, Run) else begun
         if not isinstance(session, Run):
             session.kept_while = lambda: True
@@ -129,6 +136,10 @@ def join_sync(
             return result_for(agent, session)
         try:
             return result_for(agent, pool.submit_own(wait_sync, session).result().get())
+        except ModelError:
+            if session.seq != failed:
+                raise
+            begun = session
         except RunCancelled as error:
             begun = _left(session, error, begin)
 
@@ -153,10 +164,17 @@ def _taken(
     return found.run if isinstance(found, DrivenRun) else found
 
 
+def _failed_at(begun: RunSession | Run[Any]) -> int | None:
+    """Return the `seq` at which a run had failed before it was asked for; `None` if it had not.
+
+    Its driver may not have let go of it yet. Then that failure is not what is asked for.
+    """
+    return begun.seq if isinstance(begun, Run) and has_failed(begun._core) else None
+
+
 def _is_over(core: Core) -> bool:
     """Whether the run has ended for good: not if its model client has failed."""
-    ending = core.ending
-    return ending is not None and ending.reason != "model_error"
+    return core.finished and not has_failed(core)
 
 
 def _left(run: Run[Any], error: RunCancelled, begin: Begin) -> RunSession | Run[Any]:

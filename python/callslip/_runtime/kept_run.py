@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from callslip._base import _lazy
 from callslip._base.log import GuardedLogger
 from callslip._runtime.background import keep, start_task
-from callslip._runtime.opening import open_in_thread, open_reachable
+from callslip._runtime.opening import SessionT, open_in_thread, open_reachable
 from callslip._runtime.sessions import resumed_session
 from callslip._threads import pool
 from callslip.errors import CallslipError, DrivenElsewhere, StoreError
@@ -18,6 +19,7 @@ from callslip.runs._elsewhere import say
 from callslip.runs._run import run_under_way
 
 if TYPE_CHECKING:
+    from callslip._core import Run as Core
     from callslip._core import SharedRuns
     from callslip._runtime.driven_agent import DrivenAgent
     from callslip._runtime.session import RunSession
@@ -25,10 +27,13 @@ if TYPE_CHECKING:
     from callslip.runs import Run
     from callslip.store import TicketStore
 
-__all__ = ["DrivenRun", "open_or_follow"]
+__all__ = ["DrivenRun", "has_failed", "open_left", "open_or_follow"]
 
 _LOOKS = (1.0, 10.0)
 """Seconds before the first look whether a message was read, and between two of the last ones."""
+
+# Seconds, for a driver whose run has failed to let go of it.
+_RELEASED_WITHIN = 2.0
 
 _log = GuardedLogger("callslip")
 
@@ -73,6 +78,7 @@ def open_or_follow(
     Raises:
         UsageError: `deps` is passed with a message to a run that this process drives; or as for
             `opened`.
+        DrivenElsewhere: The run has failed, and its driver has not let go of it in 2 s.
         StoreError: The run cannot be read, or the message cannot be written down.
     """
     store = agent._in_effect()._required_store()
@@ -82,16 +88,42 @@ def open_or_follow(
         if said is None or send_to_driver(under_way, said, deps) is not None:
             return DrivenRun(under_way, after)
     try:
-        return open_reachable(store, run_id, opened)
+        return (open_left if said is None else open_reachable)(store, run_id, opened)
     except DrivenElsewhere as error:
         if store._shared is None:
             raise
         run = _followed(agent, store, run_id, error)
         after = run.seq
         if said is None:
+            if has_failed(run._core):
+                raise
             return DrivenRun(run, after)
         say(run, store._shared, said)
         return DrivenRun(run, after, partial(resumed_session, agent, run_id, deps))
+
+
+def open_left(store: TicketStore, run_id: str, opened: Callable[[], SessionT]) -> SessionT:
+    """Open a run as `open_reachable`, or one that has failed once its driver has let go of it.
+
+    Raises:
+        DrivenElsewhere: Another driver has it, and has not let go of it in 2 s if it has failed.
+    """
+    end = time.monotonic() + _RELEASED_WITHIN
+    while True:
+        try:
+            return open_reachable(store, run_id, opened)
+        except DrivenElsewhere:
+            late = time.monotonic() > end
+            if late or store._shared is None or not has_failed(store.run(run_id)._core):
+                raise
+        # It is to go on, which its driver will not do.
+        time.sleep(0.01)
+
+
+def has_failed(core: Core) -> bool:
+    """Whether the run is over because its model client has failed, so that it may go on."""
+    ending = core.ending
+    return ending is not None and ending.reason == "model_error"
 
 
 def _followed(agent: DrivenAgent, store: TicketStore, run_id: str, why: DrivenElsewhere) -> Run:

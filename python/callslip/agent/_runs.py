@@ -13,10 +13,10 @@ from callslip._runtime.differences import check_run, check_store
 from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.handed_over import handed_over
 from callslip._runtime.joined import begun_run
-from callslip._runtime.kept_run import DrivenRun, open_or_follow
+from callslip._runtime.kept_run import DrivenRun, open_left, open_or_follow
 from callslip._runtime.keyed import begin_on_loop
 from callslip._runtime.known import Known
-from callslip._runtime.opening import open_in_thread, open_reachable
+from callslip._runtime.opening import open_in_thread
 from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.resume_all import resume_all, resume_all_sync
 from callslip._runtime.sessions import new_session, resumed_session, said_session
@@ -145,7 +145,7 @@ class AgentRuns(Generic[AnswerT]):
     def _resumed(self, run_id: str, deps: object, askers: Askers) -> RunSession:
         store = self._agent._in_effect()._required_store()
         opened = partial(resumed_session, self._agent, run_id, deps, askers=askers)
-        return open_reachable(store, run_id, opened)
+        return open_left(store, run_id, opened)
 
     @overload
     def stream(

@@ -16,6 +16,7 @@ from callslip._threads.shield import shielded
 from callslip.errors import (
     DrivenElsewhere,
     KeyTaken,
+    ModelError,
     NoLease,
     Outdated,
     RunCancelled,
@@ -299,18 +300,22 @@ _heirs: WeakKeyDictionary[Run[Any], Future[RunResult[Any]]] = WeakKeyDictionary(
 
 
 def set_heir(run: Run[Any], heir: Future[RunResult[Any]]) -> None:
-    """Let somebody else have the result of a run, if its driver leaves it before its end."""
+    """Let somebody else have the result of a run, if its driver leaves it before its end.
+
+    Or after a failure of its model, from which it goes on.
+    """
     _heirs[run] = heir
 
 
 async def result_of(run: Run[AnswerT]) -> RunResult[AnswerT]:
     """Wait for the result of a run. As `await run`."""
-    try:
-        return await driven_result(run)
-    except RunCancelled:
-        heir = _heirs.get(run)
-        if heir is None:
-            raise
+    heir = _heirs.get(run)
+    if heir is None or run._driver is not None:
+        try:
+            return await driven_result(run)
+        except (RunCancelled, ModelError):
+            if heir is None:
+                raise
     return await shielded(_lazy.asyncio.wrap_future(heir))
 
 

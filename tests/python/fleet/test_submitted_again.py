@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import threading
 
 import pytest
 
-from callslip import Agent, tool
+from callslip import Agent, TicketStore, tool
+from callslip._runtime.sessions import resumed_session
 from callslip.cli import main
-from callslip.errors import KeyTaken, ModelError, UsageError
+from callslip.errors import DrivenElsewhere, KeyTaken, ModelError, UsageError
 from callslip.fleet import Fleet
 from fleets.here import until, working
 from scripted import act, finish
@@ -103,6 +105,47 @@ async def test_a_run_whose_model_failed_goes_on_when_it_is_asked_for_again(here,
         turns = run.seq
         assert await web.submit("clerk", "Pay 7.", **options) == run_id
         assert (await web.result(run_id, timeout=60)).run.seq == turns
+
+
+@pytest.mark.parametrize("how", ["run", "start", "run_sync", "start_run", "stream", "resume"])
+async def test_a_run_that_failed_goes_on_when_its_driver_lets_go_of_it(here, database, how):
+    failures = [DownError("away")]
+    agent, options = failing(here, failures), {"owner": "ann", "key": "k"}
+    with pytest.raises(ModelError) as failed:
+        await agent.run("Go.", **options)
+    run_id = failed.value.run.id
+    with TicketStore(database) as elsewhere:
+        held = resumed_session(failing(elsewhere, failures), run_id, None)
+        freed = threading.Timer(0.2, held.core.release)
+        freed.start()
+        if how == "run":
+            result = await agent.run("Go.", **options)
+        elif how == "start":
+            result = await agent.start("Go.", **options)
+        elif how == "run_sync":
+            result = await asyncio.to_thread(agent.run_sync, "Go.", **options)
+        elif how == "start_run":
+            result = await agent.start(run=run_id)
+        elif how == "stream":
+            async with agent.stream(run=run_id) as stream:
+                result = await stream.run
+        else:
+            result = await agent.resume(run_id)
+        freed.join()
+    assert (result.run.id, result.value) == (run_id, "done")
+    assert here.run(run_id).stop_reason == "finished"
+
+
+async def test_a_run_that_failed_and_is_not_let_go_of_is_an_error(here, database):
+    failures = [DownError("away")]
+    agent = failing(here, failures)
+    with pytest.raises(ModelError) as failed:
+        await agent.run("Go.", key="k")
+    with TicketStore(database) as elsewhere:
+        held = resumed_session(failing(elsewhere, failures), failed.value.run.id, None)
+        with pytest.raises(DrivenElsewhere):
+            await agent.run("Go.", key="k")
+        held.core.release()
 
 
 async def test_an_engine_is_called_for_a_run_that_goes_on(here):

@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from callslip import Agent, Image, TicketStore, _core, tool
 from callslip._runtime import keyed
-from callslip.errors import KeyTaken, RunCancelled, StoreError, UsageError
+from callslip._runtime.session_end import SessionEnd
+from callslip.errors import KeyTaken, ModelError, RunCancelled, StoreError, UsageError
 from callslip.fleet import Fleet
 from pictures import png
 from random_cases import seeds
@@ -443,3 +445,44 @@ def test_a_key_of_which_nothing_gets_written_says_to_ask_again(database, monkeyp
                 asked_with_the_key(database, how, "Pay 7.")
             assert caught.value.run.id == "a" * 16
         begun.release()
+
+
+@pytest.mark.parametrize("how", ["start", "run", "run_sync"])
+def test_whoever_asks_while_a_failed_run_is_being_left_has_it_go_on(store, how, monkeypatch):
+    failures = [OSError("away")]
+
+    def model(messages):
+        if failures:
+            raise failures.pop()
+        return finish("done")
+
+    agent = Agent(model, store=store, name="clerk")
+    leave, asked = SessionEnd.leave, []
+
+    def leave_later(end, error, clear):
+        if not asked:
+            if how == "start":
+                asked.append(agent.start("Go.", key="k"))
+            else:
+                run_sync = agent.run_sync if how == "run_sync" else ask
+                asked.append(others.submit(run_sync, "Go.", key="k"))
+                time.sleep(0.2)
+        leave(end, error, clear)
+
+    async def keyed_run(task, key):
+        return await agent.run(task, key=key)
+
+    def ask(task, key):
+        return asyncio.run(keyed_run(task, key))
+
+    async def request():
+        with pytest.raises(ModelError):
+            await agent.run("Go.", key="k")
+        (later,) = asked
+        return await (later if how == "start" else asyncio.wrap_future(later))
+
+    monkeypatch.setattr(SessionEnd, "leave", leave_later)
+    with ThreadPoolExecutor() as others:
+        result = asyncio.run(request())
+    assert (result.value, len(store.runs())) == ("done", 1)
+    assert result.run.stop_reason == "finished"
