@@ -167,18 +167,18 @@ def test_a_cancelled_child_run_is_a_cancelled_ticket():
         return give("whole") if "T1" in messages[-1]["content"] else delegate("do part")
 
     async def cancelled():
+        asked = asyncio.Event()
+
         async def model(messages):
             if "part" in messages[-1]["content"] and len(messages) == 2:
+                asked.set()
                 await asyncio.Event().wait()
             return reply(messages)
 
-        agent = Agent(model, protocol=patient("ticket"))
-        async with agent.stream("all") as run:
-            async for _ in run:
-                for child in run.run.children:
-                    if child.turns and not child.finished:
-                        child.cancel()
-            return run.run
+        run = Agent(model, protocol=patient("ticket")).start("all")
+        await asked.wait()
+        run.children[0].cancel()
+        return (await run).run
 
     run = asyncio.run(cancelled())
     (delegated,) = run.tickets
