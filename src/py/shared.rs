@@ -111,11 +111,9 @@ impl PySharedRuns {
         Some(self.store.why_lost(run_id)?.to_string())
     }
 
-    /// Gives a claimed run back, which this worker can't drive. Others wait a while before they try it, unless it is
-    /// given back `at_once`.
-    #[pyo3(signature = (run_id, epoch, *, at_once = false))]
-    fn refuse(&self, py: Python<'_>, run_id: &str, epoch: i64, at_once: bool) -> CoreResult<()> {
-        Ok(py.detach(|| self.store.refuse(run_id, epoch, at_once))?)
+    /// Gives a claimed run back, which this worker can't drive. Others wait so many seconds before they try it.
+    fn refuse(&self, py: Python<'_>, run_id: &str, epoch: i64, delay: f64) -> CoreResult<()> {
+        Ok(py.detach(|| self.store.refuse(run_id, epoch, delay))?)
     }
 
     /// Ends the work on runs, each until it is told something or its delay is over: `rests`, `told` or `lost`.

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from callslip.parts import Content
     from callslip.runs import Run
 
-__all__ = ["Claim", "Driven", "ForRuns", "reason_lost"]
+__all__ = ["AGAIN", "Claim", "Driven", "ForRuns", "reason_lost"]
 
 _log = GuardedLogger("callslip.fleet")
+
+AGAIN = 10.0
+"""Seconds until a run is tried again that a worker could not drive."""
 
 _IN_VAIN = 5
 """Claims in a row that led to nothing, after which a run ends: it may kill its workers."""
@@ -213,7 +216,8 @@ class Driven:
         found = self._fitting_agent()
         if found is None:
             # By its shape: later runs of it are not claimed here any more.
-            self._refuse(at_once=self._agents.refuses(claim.agent, claim.shape))
+            is_left_alone = self._agents.refuses(claim.agent, claim.shape)
+            self._refuse(delay=0.0 if is_left_alone else AGAIN)
             self.left = UsageError(
                 f"expected an agent that can go on with run {claim.run_id}: got agents that do not "
                 f"take all calls of {claim.agent!r} as it was; pass the earlier one in accept="
@@ -247,12 +251,12 @@ class Driven:
         if len(misfits) > _MISFITS:
             # Another worker may have taken it.
             del misfits[next(iter(misfits))]
-        self._refuse()
+        self._refuse(delay=AGAIN)
         return is_known
 
-    def _refuse(self, *, at_once: bool = False) -> None:
+    def _refuse(self, *, delay: float) -> None:
         self.was_refused = True
-        self._shared.refuse(self.claim.run_id, self.claim.epoch, at_once=at_once)
+        self._shared.refuse(self.claim.run_id, self.claim.epoch, delay)
 
     def _fitting_agent(self) -> tuple[DrivenAgent, int | None] | None:
         """Return the agent, and for a child run the levels that may be below it."""

@@ -21,7 +21,7 @@ from callslip._threads import pool
 from callslip._threads.descriptors import unwatch, watch
 from callslip.errors import StoreError
 from callslip.fleet._calls import CallHere, call_from_text
-from callslip.fleet._driven import Claim, Driven, ForRuns, reason_lost
+from callslip.fleet._driven import AGAIN, Claim, Driven, ForRuns, reason_lost
 from callslip.runs._waiting import runs_below
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ _LISTED, _WORDS = 100, 500
 
 _AWAY = 1.0
 """Seconds before a store that was away is asked again."""
+
+_ALONE = 0.2
+"""Seconds, at least, until a run that is to be driven alone is tried again."""
 
 
 class _Entry:
@@ -141,6 +144,7 @@ class Worker:
         self._is_ending = False
         self._may_have_work = True
         self._looked_at = 0.0
+        self._suspect_since = 0.0
 
     async def work(self) -> None:
         """Work until `end` is called or the task is cancelled, then leave all runs to others.
@@ -229,13 +233,7 @@ class Worker:
                 self._may_have_work = True
                 return
             claimed, given_back = await self._claim_from(queue, free)
-            put_off = []
-            for claim in claimed:
-                if claim.run_id in self._agents.failed or self._is_one_too_many(claim):
-                    put_off.append(claim)
-                else:
-                    self._start(claim)
-            await self._put_off(put_off)
+            await self._start_all(claimed)
             # There may be more of them.
             self._may_have_work = self._may_have_work or bool(claimed) or given_back > 0
 
@@ -261,27 +259,64 @@ class Worker:
         for row in claiming.result()[0]:
             Claim(*row).let_go(self._shared)
 
-    def _is_one_too_many(self, claim: Claim) -> bool:
-        """Whether it is not to be driven beside others.
+    async def _start_all(self, claims: Sequence[Claim]) -> None:
+        """Drive what was claimed, except runs that have just failed here, and suspects but one.
 
         Of the runs that were driven when a worker died, most are innocent: those that are
-        driven alone show it.
+        driven alone show it. The suspect starts after the others were given back: if it ends this
+        worker, their claims don't count as in vain.
         """
-        return claim.is_suspect and any(
-            driven.is_suspect and driven.claim.run_id != claim.run_id
-            for driven, _ in self._driven.values()
-        )
-
-    async def _put_off(self, claims: Sequence[Claim]) -> None:
-        """Give runs back for a while: they are tried again later, here or by another worker."""
+        suspect = self._driven_suspect()
+        alone: Claim | None = None
+        failed, waiting = [], []
+        for claim in claims:
+            if claim.run_id in self._agents.failed:
+                failed.append(claim)
+            elif not claim.is_suspect:
+                self._start(claim)
+            elif suspect is None or suspect == claim.run_id:
+                # Perhaps the same run: it was lost, and nobody else was faster.
+                suspect, alone = claim.run_id, claim
+                self._suspect_since = asyncio.get_running_loop().time()
+            else:
+                waiting.append(claim)
         try:
-            for claim in claims:
-                await pool.in_own_thread(self._shared.refuse, claim.run_id, claim.epoch)
-                self._agents.failed.discard(claim.run_id)
+            await self._put_off(failed, AGAIN)
+            await self._let_wait(waiting)
+            if alone is not None:
+                self._start(alone)
+                alone = None
         finally:
-            # The database may be away: what was not given back is left.
-            for claim in claims:
+            # What was not given back is left.
+            for claim in [*failed, *waiting, *([] if alone is None else [alone])]:
                 claim.let_go(self._shared)
+
+    def _driven_suspect(self) -> str | None:
+        """Return the run that may have ended its workers and is driven here."""
+        suspects = (driven for driven, _ in self._driven.values() if driven.is_suspect)
+        return next((driven.claim.run_id for driven in suspects), None)
+
+    async def _let_wait(self, suspects: Sequence[Claim]) -> None:
+        """Give suspects back for as long as the one that is driven here has taken so far.
+
+        Quick runs don't hold the others up, and slow runs don't have them claimed too often.
+        """
+        if suspects:
+            loop = asyncio.get_running_loop()
+            delay = min(max(_ALONE, loop.time() - self._suspect_since), AGAIN)
+            await self._put_off(suspects, delay)
+            loop.call_later(delay, self._look)
+
+    async def _put_off(self, claims: Sequence[Claim], delay: float) -> None:
+        """Give runs back for so many seconds; then this worker or another one tries them again."""
+        for claim in claims:
+            await pool.in_own_thread(self._shared.refuse, claim.run_id, claim.epoch, delay)
+            self._agents.failed.discard(claim.run_id)
+
+    def _look(self) -> None:
+        """Look at the queues at the next turn."""
+        self._may_have_work = True
+        self._wake.set()
 
     def _start(self, claim: Claim) -> None:
         driven = self._driver_of(claim)
@@ -327,8 +362,7 @@ class Worker:
         if driven.was_refused and not (misfit is not None and misfit.is_known):
             self._entry.refused += 1
             self._entry.has_changed()
-        self._may_have_work = True
-        self._wake.set()
+        self._look()
 
     async def _deliver(self) -> None:
         told, self._told = self._told, set()

@@ -257,16 +257,20 @@ impl PostgresStore {
         self.shared.held(run_id)?.lost()
     }
 
-    /// Gives a claimed run back, which this worker can't drive: another one may, in a while. `at_once` if this worker
-    /// claims no run of that shape any more.
+    /// Gives a claimed run back, which this worker can't drive: another one may, after so many seconds. With none it may
+    /// at once, and this worker must not claim the run any more.
     ///
     /// # Errors
     /// The database refuses it.
-    pub fn refuse(&self, run_id: &str, epoch: i64, at_once: bool) -> Result<(), StoreError> {
+    pub fn refuse(&self, run_id: &str, epoch: i64, delay: f64) -> Result<(), StoreError> {
         let Some(lease) = self.take_reserved(run_id, epoch) else { return Ok(()) };
         // Before it is: a beat that finds it given back has nothing to tell.
         lease.lose(StoreError::TakenOver { run_id: run_id.to_owned() });
-        let sql = if at_once { "SELECT callslip.leave($1, $2)" } else { "SELECT callslip.refuse($1, $2)" };
+        if delay > 0.0 {
+            let sql = "SELECT callslip.refuse($1, $2, $3)";
+            return self.ask(async |connected| connected.query(sql, &[&run_id, &epoch, &delay]).await).map(drop);
+        }
+        let sql = "SELECT callslip.leave($1, $2)";
         self.ask(async |connected| connected.query(sql, &[&run_id, &epoch]).await).map(drop)
     }
 

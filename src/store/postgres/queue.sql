@@ -170,7 +170,7 @@ BEGIN
         END IF;
         IF NOT coalesce(found_run.known_as, found_run.agent) = ANY (known)
             OR (found_run.next > 0 AND (found_run.agent || ' ' || coalesce(found_run.shape, '')) = ANY (refused)) THEN
-            PERFORM callslip.give_back(found_run);
+            PERFORM callslip.give_back(found_run, 10);
             RETURN QUERY SELECT found_run.id, 0::bigint, 0::bigint, 0::bigint, found_run.agent, NULL::text, 0, false,
                 NULL::text, NULL::text, true;
             CONTINUE;
@@ -189,26 +189,33 @@ BEGIN
     END LOOP;
 END $$;
 
--- A run that this worker can't drive: another one may, in ten seconds. Not in its queue, where it would block its lane.
-CREATE OR REPLACE FUNCTION callslip.give_back(given callslip.run) RETURNS void LANGUAGE plpgsql AS $$
+-- A run that this worker can't drive: another one may, after so many seconds. Not in its queue, where it would block its lane.
+CREATE OR REPLACE FUNCTION callslip.give_back(given callslip.run, delay double precision)
+RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM callslip.unsend(given.queue, given.is_later, given.msg);
     UPDATE callslip.run SET is_later = true, epoch = nextval('callslip.epoch'),
-        msg = callslip.send(id, queue, lane, 10, true) WHERE key = given.key;
+        msg = callslip.send(id, queue, lane, delay, true) WHERE key = given.key;
 END $$;
 
 -- The same by who holds it.
-CREATE OR REPLACE FUNCTION callslip.refuse(mine text, my_epoch bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION callslip.refuse(mine text, my_epoch bigint, delay double precision)
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     found_run callslip.run;
 BEGIN
     SELECT * INTO found_run FROM callslip.run WHERE id = mine AND epoch = my_epoch FOR UPDATE;
     IF FOUND THEN
-        PERFORM callslip.give_back(found_run);
+        PERFORM callslip.give_back(found_run, delay);
         -- This claim was not in vain: nothing was tried.
         UPDATE callslip.run SET claims = greatest(claims - 1, 0) WHERE key = found_run.key;
     END IF;
 END $$;
+
+-- Workers of version 0.2.0 call this one.
+CREATE OR REPLACE FUNCTION callslip.refuse(mine text, my_epoch bigint) RETURNS void LANGUAGE sql AS $$
+    SELECT callslip.refuse(mine, my_epoch, 10)
+$$;
 
 -- Whether a message is held by a driver, until its lease ends.
 CREATE OR REPLACE FUNCTION callslip.is_leased(queue text, msg bigint) RETURNS boolean LANGUAGE plpgsql AS $$

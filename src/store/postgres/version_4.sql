@@ -45,6 +45,9 @@ CREATE INDEX inbox_cancel ON callslip.inbox (run) WHERE kind = 'cancel';
 -- Whether its result comes from others, or from a child run or a script that has read such a result.
 ALTER TABLE callslip.ticket ADD COLUMN untrusted boolean NOT NULL DEFAULT false;
 
+-- It has one more parameter now.
+DROP FUNCTION IF EXISTS callslip.give_back(callslip.run);
+
 CREATE OR REPLACE VIEW callslip.tickets AS
 SELECT
     run.id AS run_id,

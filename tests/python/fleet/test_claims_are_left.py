@@ -42,8 +42,8 @@ class Shared:
         self.let_go_of.append(run_id)
 
 
-def claim(run_id):
-    return Claim(run_id, 1, "clerk", None, 1, False, "shape", None)
+def claim(run_id, claims=1):
+    return Claim(run_id, 1, "clerk", None, claims, False, "shape", None)
 
 
 def worker_of(shared, fleet):
@@ -62,6 +62,37 @@ async def test_a_run_is_started_although_another_one_cannot_be_given_back(web):
         await worker._claim()
     assert (started, shared.let_go_of) == (["two"], ["one"])
     assert fleet._agents.failed == {"one"}
+
+
+async def test_suspects_are_given_back_before_one_of_them_starts(web):
+    """It may end the worker: the others' claims must not count as in vain then."""
+    shared = Shared(web)
+    worker, done = worker_of(shared, Fleet(web, [clerk()])), []
+    shared.refuse = lambda run_id, _, delay: done.append((run_id, round(delay, 1)))
+    worker._start = lambda claim: done.append(claim.run_id)
+    suspects = [claim(f"suspect {number}", 3) for number in range(3)]
+    await worker._start_all([*suspects, claim("other")])
+    assert done == ["other", ("suspect 1", 0.2), ("suspect 2", 0.2), "suspect 0"]
+
+
+@pytest.mark.parametrize(("so_far", "delay"), [(0, 0.2), (3, 3), (60, 10)])
+async def test_suspects_wait_for_as_long_as_another_one_has_taken(web, so_far, delay):
+    shared, done = Shared(web), []
+    shared.refuse = lambda _, __, seconds: done.append(seconds)
+    worker = worker_of(shared, Fleet(web, [clerk()]))
+    worker._driven_suspect = lambda: "another"
+    worker._suspect_since = asyncio.get_running_loop().time() - so_far
+    await worker._start_all([claim("suspect", 3)])
+    assert done == [pytest.approx(delay, abs=1)]
+
+
+async def test_a_suspect_does_not_start_if_the_others_cannot_be_given_back(web):
+    shared, started = Shared(web), []
+    worker = worker_of(shared, Fleet(web, [clerk()]))
+    worker._start = lambda claim: started.append(claim.run_id)
+    with pytest.raises(StoreError, match="away"):
+        await worker._start_all([claim("one", 3), claim("two", 3)])
+    assert (started, sorted(shared.let_go_of)) == ([], ["one", "two"])
 
 
 async def test_what_is_claimed_is_left_by_a_worker_that_is_cancelled_twice(web):

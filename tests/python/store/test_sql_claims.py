@@ -113,7 +113,7 @@ def test_is_leased_is_false_for_free_and_unknown_messages(sql):
 def test_a_run_that_is_given_back_comes_later_under_another_epoch(sql):
     sql.submit("r1")
     (claimed,) = sql.claim()
-    sql.with_row("give_back", "r1")
+    sql.with_row("give_back", "r1", 10.0)
     run = sql.run("r1")
     assert run["is_later"]
     assert run["epoch"] > claimed["run_epoch"]
@@ -123,11 +123,20 @@ def test_a_run_that_is_given_back_comes_later_under_another_epoch(sql):
 def test_refuse_counts_no_claim_and_needs_the_present_epoch(sql):
     sql.submit("r1")
     (claimed,) = sql.claim()
-    sql.get("refuse", "r1", claimed["run_epoch"] - 1)
+    sql.get("refuse", "r1", claimed["run_epoch"] - 1, 10.0)
     assert sql.messages("later") == []
-    sql.get("refuse", "r1", claimed["run_epoch"])
+    sql.get("refuse", "r1", claimed["run_epoch"], 10.0)
     assert sql.messages("later") == ["r1"]
     assert sql.run("r1")["claims"] == 0
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [([0.5], 0.5), ([60.0], 60), ([], 10)])
+def test_refuse_puts_a_run_off_for_as_long_as_was_asked_for(sql, delay, seconds):
+    sql.submit("r1")
+    (claimed,) = sql.claim()
+    sql.get("refuse", "r1", claimed["run_epoch"], *delay)
+    wait = "SELECT extract(epoch FROM vt - enqueued_at)::float8 FROM pgmq.q_callslip_later"
+    assert seconds <= sql.value(wait) < seconds + 1
 
 
 def test_a_beat_says_which_claims_are_held_and_which_have_an_inbox(sql):
