@@ -57,6 +57,7 @@ class Claim(NamedTuple):
         is_over: Whether it has finished.
         shape: That of its protocol and tools; `None` for a run that has not begun.
         above: The place of a child run that is driven apart from the run above it; else `None`.
+        at: When a worker claimed it from a queue, in seconds of the monotonic clock.
     """
 
     run_id: str
@@ -67,6 +68,7 @@ class Claim(NamedTuple):
     is_over: bool
     shape: str | None
     above: str | None
+    at: float = 0.0
 
     @property
     def is_suspect(self) -> bool:

@@ -144,7 +144,6 @@ class Worker:
         self._is_ending = False
         self._may_have_work = True
         self._looked_at = 0.0
-        self._suspect_since = 0.0
 
     async def work(self) -> None:
         """Work until `end` is called or the task is cancelled, then leave all runs to others.
@@ -251,7 +250,8 @@ class Worker:
             await asyncio.wait([claiming])
             raise
         self._entry.refused += given_back
-        return [Claim(*row) for row in rows], given_back
+        now = time.monotonic()
+        return [Claim(*row)._replace(at=now) for row in rows], given_back
 
     def _let_go_of(self, claiming: asyncio.Task[tuple[list[Any], int]]) -> None:
         if claiming.cancelled() or claiming.exception() is not None:
@@ -274,15 +274,15 @@ class Worker:
                 failed.append(claim)
             elif not claim.is_suspect:
                 self._start(claim)
-            elif suspect is None or suspect == claim.run_id:
+            elif suspect is None or suspect.run_id == claim.run_id:
                 # Perhaps the same run: it was lost, and nobody else was faster.
-                suspect, alone = claim.run_id, claim
-                self._suspect_since = asyncio.get_running_loop().time()
+                suspect = alone = claim
             else:
                 waiting.append(claim)
         try:
             await self._put_off(failed, AGAIN)
-            await self._let_wait(waiting)
+            if suspect is not None and waiting:
+                await self._let_wait(waiting, time.monotonic() - suspect.at)
             if alone is not None:
                 self._start(alone)
                 alone = None
@@ -291,21 +291,19 @@ class Worker:
             for claim in [*failed, *waiting, *([] if alone is None else [alone])]:
                 claim.let_go(self._shared)
 
-    def _driven_suspect(self) -> str | None:
-        """Return the run that may have ended its workers and is driven here."""
-        suspects = (driven for driven, _ in self._driven.values() if driven.is_suspect)
-        return next((driven.claim.run_id for driven in suspects), None)
+    def _driven_suspect(self) -> Claim | None:
+        """Return the claim of the run that may have ended its workers and is driven here."""
+        suspects = (driven.claim for driven, _ in self._driven.values() if driven.is_suspect)
+        return next(suspects, None)
 
-    async def _let_wait(self, suspects: Sequence[Claim]) -> None:
+    async def _let_wait(self, suspects: Sequence[Claim], so_far: float) -> None:
         """Give suspects back for as long as the one that is driven here has taken so far.
 
         Quick runs don't hold the others up, and slow runs don't have them claimed too often.
         """
-        if suspects:
-            loop = asyncio.get_running_loop()
-            delay = min(max(_ALONE, loop.time() - self._suspect_since), AGAIN)
-            await self._put_off(suspects, delay)
-            loop.call_later(delay, self._look)
+        delay = min(max(_ALONE, so_far), AGAIN)
+        await self._put_off(suspects, delay)
+        asyncio.get_running_loop().call_later(delay, self._look)
 
     async def _put_off(self, claims: Sequence[Claim], delay: float) -> None:
         """Give runs back for so many seconds; then this worker or another one tries them again."""
