@@ -21,8 +21,8 @@ from callslip.parts import PartKind
 
 __all__ = ["OFFERED", "ModelCall"]
 
-OFFERED = frozenset({"stop", "seed", "max_tokens", "grammar", "run_id"})
-_BY_NAME = frozenset({"grammar", "run_id"})
+OFFERED = frozenset({"stop", "seed", "max_tokens", "grammar", "run_id", "tools", "tool_choice"})
+_BY_NAME = frozenset({"grammar", "run_id", "tools", "tool_choice"})
 """The keywords that a run may offer to a model."""
 
 
@@ -30,11 +30,12 @@ class ModelCall:
     """A model, and the way to call it.
 
     The model receives a keyword of `OFFERED` if its signature names it. A `**kwargs` receives
-    `stop`, `seed` and `max_tokens`, but neither `grammar`, whose form a model has to know, nor
-    `run_id`, which a client would send to its server. A parameter `grammar` or `run_id` that is
+    `stop`, `seed` and `max_tokens`, but not `grammar`, whose form a model has to know, nor
+    `run_id`, `tools` and `tool_choice`, which a client would send to its server. A parameter of one
+    of these names that is
     annotated with a type of another library belongs to that library, and so does one without an
     annotation of a bound method (`llama.create_chat_completion`): both receive nothing. A method
-    accepts ours with the annotation `object`, `str` or callslip's `Grammar`. Keywords
+    accepts ours with the annotation `object`, `str` or callslip's own type. Keywords
     bound by `functools.partial` stay as bound. A model object may declare all
     this in attributes `accepts` (a set of names), `grammar_form`, `bounds` and `is_async`, and the
     size of its context in `context` and `count_tokens`, what it takes beside text in `parts`, and
@@ -115,6 +116,11 @@ class ModelCall:
     @parts.setter
     def parts(self, parts: frozenset[PartKind]) -> None:
         self._parts = parts
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether it takes tools of a run as its service's own."""
+        return {"tools", "tool_choice"} <= self.accepts
 
     @property
     def hides_context(self) -> bool:
@@ -277,8 +283,10 @@ def _inspect(model: Callable[..., object]) -> tuple[frozenset[str], tuple[str, .
 
 
 # The words of an annotation that accepts our grammars, or our ids of runs.
-_OURS = frozenset({"Any", "Grammar", "None", "Optional", "Union", "object", "str"})
-_SCOPES = frozenset({"callslip", "_core", "protocols", "typing", "t"})
+_OURS = frozenset({"Any", "Grammar", "None", "Optional", "Sequence", "ToolChoice", "ToolForm"})
+_OURS |= {"Union", "list", "object", "str", "tuple"}
+_SCOPES = frozenset({"_core", "_items", "abc", "callslip", "collections", "models", "protocols"})
+_SCOPES |= {"t", "typing"}
 
 
 def _is_ours(parameter: inspect.Parameter, model: object) -> bool:

@@ -18,6 +18,7 @@ from callslip.models._grammar_forms import (
     excludes_violation,
     grammar_text,
 )
+from callslip.models._items import FaultItem, ToolChoice, ToolForm
 from callslip.models._no_reply import awaited_response, check_body, check_response
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._part_requests import PartRequest
@@ -26,6 +27,8 @@ from callslip.models._parts import check_parts, kinds_of, taken_messages
 from callslip.models._real_models import check_real_models
 from callslip.models._reply import Messages
 from callslip.models._turns import alternating
+from callslip.models.native._reading import NativeReader
+from callslip.models.native._reply import Offer, native_reply
 from callslip.parts import PartKind
 
 __all__ = ["ClientModel"]
@@ -62,6 +65,8 @@ class ClientModel:
     # The parts that can be sent, and those that are if nothing else is said.
     _SHAPES: ClassVar[Shapes] = {}
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset()
+    # Whether its own tool calls are read, where a run offers it tools.
+    _TAKES_TOOLS: ClassVar[bool] = False
     # Its name in the conventions of OpenTelemetry, if they have one.
     _PROVIDER: ClassVar[str | None] = None
 
@@ -104,7 +109,9 @@ class ClientModel:
         # The run's words, so that `stop=None` means the same for every client.
         self._options = {self._SENT.get(name, name): value for name, value in options.items()}
         taken = {name for name, sent in self._SENT.items() if sent not in self._options}
-        self.accepts: frozenset[str] = frozenset(taken | ({"grammar"} if grammar else set()))
+        taken |= {"grammar"} if grammar else set()
+        taken |= {"tools", "tool_choice"} if self._TAKES_TOOLS else set()
+        self.accepts: frozenset[str] = frozenset(taken)
 
     def __call__(self, messages: Messages, **offered: object) -> object:
         """Request the reply to `messages`.
@@ -129,10 +136,45 @@ class ClientModel:
         sent = {name: value for name, value in request.items() if value is not None}
         if offered.get("grammar") is not None and self.grammar_form is not None:
             self._add_grammar(sent, offered["grammar"])
-        messages = alternating(taken_messages(messages, self.parts))
+        messages = taken_messages(messages, self.parts)
+        offer = None
+        if self._TAKES_TOOLS and offered.get("tools") is not None:
+            choice = offered.get("tool_choice") or ToolChoice()
+            offer = Offer(
+                tuple(cast("Sequence[ToolForm]", offered["tools"])), cast("ToolChoice", choice)
+            )
+        else:
+            messages = alternating(messages)
         if not kinds_of(messages):
-            return self._request(messages, sent)
-        return PartRequest(self, lambda taken: self._request(taken, dict(sent)), messages).make()
+            return self._ask(messages, sent, offer)
+        return PartRequest(self, lambda taken: self._ask(taken, dict(sent), offer), messages).make()
+
+    def _ask(self, messages: Messages, request: dict[str, object], offer: Offer | None) -> object:
+        if offer is None:
+            return self._request(messages, request)
+        return native_reply(
+            lambda: self._send_with_tools(messages, request, offer),
+            self._reader(offer),
+            self._fault,
+        )
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        """Call the client with tools of a run. `request` has the client's names."""
+        raise NotImplementedError
+
+    def _reader(self, offer: Offer) -> NativeReader:
+        """Return a reader for one reply to a request with tools."""
+        raise NotImplementedError
+
+    def _fault(self, error: Exception) -> FaultItem | None:
+        """Return what a service says of a call of its model that it could not read itself.
+
+        Returns:
+            `None` if the error is another one, which is raised.
+        """
+        return None
 
     def _request(self, messages: Messages, request: dict[str, object]) -> object:
         """Call the client, whose methods return a page as text, or fail to read it."""

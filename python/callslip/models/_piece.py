@@ -68,6 +68,10 @@ def check_end(piece: Piece, reason: object, why: object = None) -> Piece:
 class Reading:
     """One reply so far, for the checks at its end.
 
+    Args:
+        takes_calls: Whether tool calls of the model's own are read, so that a reply without text
+            is no failure. Default false.
+
     Attributes:
         is_service: Whether a piece of it has come from a client that reports finish reasons.
     """
@@ -80,12 +84,14 @@ class Reading:
         "_reasoning",
         "_refusal",
         "_repeated",
+        "_takes_calls",
         "_text",
         "_withheld",
         "is_service",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, takes_calls: bool = False) -> None:
+        self._takes_calls = takes_calls
         self._text = self._reasoning = self._refusal = self._withheld = ""
         self._end: str | None = None
         self.is_service = self._is_full = False
@@ -196,7 +202,8 @@ class Reading:
             raise ModelRefused(f"{self._withheld}{so_far}")
         if self._is_full:
             raise ContextFull("the reply was cut because the context of the model is full")
-        if not self.is_service or self._end == "length" or self._text:
+        is_readable = self._takes_calls or not self.is_service
+        if is_readable or self._end == "length" or self._text:
             return
         if not self._reasoning:
             raise empty_reply()

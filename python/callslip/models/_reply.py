@@ -9,7 +9,7 @@ text, the raw response of a known client, or a sync or async iterator of pieces 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from callslip._base.options import shown
@@ -21,6 +21,7 @@ from callslip.models._token_counts import check_counts
 
 if TYPE_CHECKING:
     from callslip._base.usage import Usage
+    from callslip.models._items import CallDelta, Item, NativeCall
     from callslip.models._piece import Piece
 
 __all__ = [
@@ -36,7 +37,10 @@ __all__ = [
 
 Message: TypeAlias = dict[str, Any]
 """One message: `{"role": "system" | "user" | "assistant", "content": text}`. A model that takes
-images or files finds those of the message in `"parts"`, a list of `Image` and `File`."""
+images or files finds those of the message in `"parts"`, a list of `Image` and `File`. With
+`protocol="native"` its parts are also in `"items"`: of the assistant `{"text"}`,
+`{"reasoning", "data"}` and `{"call", "tool", "arguments", "data"}`; of the user
+`{"result", "tool", "content", "error"}`, one for each call in its order, and `{"text"}`."""
 
 Messages: TypeAlias = Sequence[Message]
 """The messages for a model: a read-only sequence, oldest message first. It may be lazy and shared
@@ -74,12 +78,16 @@ class ModelChunk:
             report in parts: in a stream, a later value of a key replaces an earlier one.
         reasoning: Reasoning that the client keeps apart from the text. It is streamed as
             `Delta.Reasoning` and is not part of the reply.
+        call: A piece of a tool call of the model's own, for a run with `protocol="native"`.
+        items: As of a `ModelReply`, in pieces.
     """
 
     text: str = ""
     finish_reason: str | None = None
     usage: Mapping[str, float] | Usage | None = None
     reasoning: str = field(default="", compare=False)
+    call: CallDelta | None = None
+    items: tuple[Item, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,17 @@ class ModelReply:
             part of the input that was not read again), in tokens, and `cost` in the server's
             currency, if it reports one; `None` if unknown.
         reasoning: As in a `ModelChunk`. It is ignored when replies are compared.
+        calls: The tool calls of the model's own, in order, for a run with `protocol="native"`.
+        items: All of the reply in the service's order, in place of the fields above; for callslip's
+            own models.
     """
 
-    text: str
+    text: str = ""
     finish_reason: str | None = None
     usage: Mapping[str, float] | Usage | None = None
     reasoning: str = field(default="", compare=False)
+    calls: Sequence[NativeCall] = ()
+    items: tuple[Item, ...] = field(default=(), repr=False)
 
 
 class ReplyStream(Iterator[ModelChunk]):
@@ -369,6 +382,8 @@ def _read_item(item: object, reading: Reading | None) -> ModelChunk:
         )
     if reading is not None:
         reading.take(piece)
+    if isinstance(item, ModelChunk):
+        return replace(item, text=piece.text, finish_reason=piece.finish_reason)
     return ModelChunk(piece.text, piece.finish_reason, piece.usage, piece.reasoning)
 
 

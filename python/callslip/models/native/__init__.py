@@ -1,0 +1,1 @@
+"""Requests with tools, and replies with tool calls, a file for each service interface."""
