@@ -168,7 +168,7 @@ class ClientModel:
         """Return a reader for one reply to a request with tools."""
         raise NotImplementedError
 
-    def _fault(self, error: Exception) -> FaultItem | None:
+    def _fault(self, error: Exception) -> FaultItem | None:  # noqa: ARG002  # of its children
         """Return what a service says of a call of its model that it could not read itself.
 
         Returns:
