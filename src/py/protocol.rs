@@ -197,6 +197,12 @@ impl PyProtocol {
         self.protocol.lists_tickets()
     }
 
+    /// Whether replies are tool calls of the model's own.
+    #[getter]
+    fn takes_calls(&self) -> bool {
+        self.protocol.pairs_results()
+    }
+
     /// The word that no tool can have as its name; `None` if there is none.
     #[getter]
     fn reserved_tool_name(&self) -> Option<&'static str> {
@@ -235,6 +241,12 @@ impl PyProtocol {
     fn example_messages(&self, tools: &PyToolSet) -> Vec<(&'static str, String)> {
         let messages = self.protocol.example_messages(&tools.tools);
         messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
+    }
+
+    /// A reply as people read it.
+    fn shown_reply(&self, text: &str) -> String {
+        let message = Message::new(Role::Assistant, text);
+        self.protocol.readable(&message).map_or_else(|| text.to_owned(), |readable| readable.content)
     }
 
     /// Reads one whole reply.

@@ -3,7 +3,7 @@
 use super::part::PyPart;
 use super::value::to_python;
 use crate::live::LiveRun;
-use crate::protocol::Message;
+use crate::protocol::{Message, Readable};
 use crate::run::state::Ending;
 use crate::run::{Limit, Shortened, StopReason, Usage};
 use crate::store::{RunRow, Store, TicketRow};
@@ -245,11 +245,15 @@ pub(super) struct PyMessage {
     role: &'static str,
     content: Py<PyString>,
     parts: Vec<PyPart>,
+    /// Its items as the JSON text of an array; `None` for text (native).
+    items: Option<String>,
 }
 
 impl PyMessage {
-    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>) -> Self {
-        Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind(), parts }
+    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>, readable: Option<Readable>) -> Self {
+        let content = readable.as_ref().map_or(&*message.content, |readable| &*readable.content);
+        let content = PyString::new(py, content).unbind();
+        Self { role: message.role.as_str(), content, parts, items: readable.map(|readable| readable.items) }
     }
 }
 

@@ -31,6 +31,7 @@ pub mod snapshot;
 pub mod state;
 mod stored_state;
 mod stream;
+mod tool_request;
 mod untrusted;
 mod wall_time;
 
@@ -50,3 +51,4 @@ pub use replay::{ReplayError, replay};
 pub use resume::{LoadError, compact};
 pub use snapshot::Snapshot;
 pub use state::{Phase, RunState};
+pub use tool_request::{ToolChoice, ToolForm};

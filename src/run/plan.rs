@@ -324,7 +324,8 @@ impl Block<'_> {
         let here = self.names.get(name).copied().filter(|ticket| self.agents.contains(ticket));
         here.or_else(|| {
             let mut earlier = self.state.calls.tickets.iter().rev().filter(|ticket| ticket.detached);
-            Some(earlier.find(|ticket| ticket.call_id.as_deref() == Some(name))?.id)
+            let by_ticket = TicketId::parse(name).filter(|_| self.setup.protocol.pairs_results());
+            Some(earlier.find(|ticket| ticket.call_id.as_deref() == Some(name) || by_ticket == Some(ticket.id))?.id)
         })
     }
 

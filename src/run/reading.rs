@@ -27,8 +27,9 @@ impl RunMachine {
                 stream.refused = self.refuse(delta);
             }
         }
-        stream.stop |= stream.refused.is_some();
-        if self.setup.early_start && !stream.stop && stream.decoder.stands_first() {
+        // A native model sees its whole reply again, with a result for each call.
+        stream.stop |= stream.refused.is_some() && !self.setup.protocol.pairs_results();
+        if self.setup.early_start && !stream.stop && stream.refused.is_none() && stream.decoder.stands_first() {
             self.start_early(&deltas, stream.decoder.calls(), now);
         }
         let stop = stream.stop;
