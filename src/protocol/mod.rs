@@ -227,6 +227,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// A reply as people read it, and where these bytes of it stand there.
+    fn shown_with_places(&self, reply: &str, offsets: &[usize]) -> (String, Vec<usize>) {
+        (reply.to_owned(), offsets.to_vec())
+    }
+
     /// The line of a reply around a place, which feedback shows.
     fn excerpt(&self, reply: &str, span: Span) -> String {
         crate::reply::span::excerpt(reply, span)

@@ -22,8 +22,9 @@ use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The tool whose call is an answer with a type, and its one argument.
+/// The tool whose call is an answer with a type.
 pub const ANSWER_TOOL: &str = "final_answer";
+/// Its one argument.
 pub const ANSWER: &str = "answer";
 /// What stands between two texts of one reply.
 const BETWEEN_TEXTS: &str = "\n\n";
@@ -181,6 +182,10 @@ impl Protocol for Native {
         };
         let content = items.readable();
         Some(Readable { content, items: Json::Array(items.0).to_string() })
+    }
+
+    fn shown_with_places(&self, reply: &str, offsets: &[usize]) -> (String, Vec<usize>) {
+        items::shown_with_places(reply, offsets)
     }
 
     /// A place inside a literal is shown in the text that it stands for.

@@ -27,6 +27,7 @@ from callslip.agent._deps import needed_deps
 from callslip.agent._instructions import Instructions
 from callslip.agent._options import (
     accepted_options,
+    check_takes_tools,
     check_template,
     check_tool_names,
     checked_model,
@@ -199,8 +200,9 @@ class Agent(AgentRuns[AnswerT]):
         self.limits: Limits = Limits() if limits is None else check_limits(limits)
         self.on_limit, self.on_open_tickets = on_limit, on_open_tickets
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
+        check_takes_tools(self._model, self.protocol)
         check_tool_names(self.protocol, self._tools)
-        self._options = accepted_options(self._model, self._requested)
+        self._options = accepted_options(self._model, self._requested, self.protocol)
         self.system_prompt: str = self._setup.system_prompt
         check_template(self.protocol, self._setup, delegate=delegate, depth=self.limits.depth)
         self.store: TicketStore | None = store_of(store)

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from callslip._base.attribute_names import unknown_name
+from callslip.models._items import CallDelta, NativeCall, ToolChoice, ToolForm
 from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundedModel",
     "Bounds",
+    "CallDelta",
     "ClientModel",
     "Fallback",
     "GrammarForm",
@@ -29,8 +31,11 @@ __all__ = [
     "Model",
     "ModelChunk",
     "ModelReply",
+    "NativeCall",
     "Priced",
     "Retrying",
+    "ToolChoice",
+    "ToolForm",
     "as_model",
 ]
 

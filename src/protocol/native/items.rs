@@ -250,6 +250,55 @@ impl Items {
     }
 }
 
+/// A reply as people read it, and where these bytes of it stand there. What has no place is where its item begins.
+pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) {
+    let read = Lines::of(text);
+    if read.strange.is_some() || read.lines.is_empty() {
+        return (text.to_owned(), offsets.to_vec());
+    }
+    let mut shown = String::new();
+    // Of each line and of each literal: its place in the reply, and where its text begins.
+    let (mut lines, mut literals) = (Vec::new(), Vec::new());
+    for line in &read.lines {
+        let parts = match line.kind {
+            Kind::Reasoning { .. } => continue,
+            Kind::Text { text } => vec![("", Some(text))],
+            Kind::Call { tool, arguments, .. } => vec![("", Some(tool)), ("(", Some(arguments)), (")", None)],
+            Kind::Fault { message, raw } if decoded(text, raw).trim().is_empty() => vec![("", Some(message))],
+            Kind::Fault { raw, .. } => vec![("", Some(raw))],
+        };
+        if !shown.is_empty() {
+            shown.push_str("\n\n");
+        }
+        lines.push((line.span, shown.len()));
+        for (before, literal) in parts {
+            shown.push_str(before);
+            if let Some(literal) = literal {
+                literals.push((literal, shown.len()));
+                shown.push_str(&decoded(text, literal));
+            }
+        }
+    }
+    let place = |offset: &usize| {
+        let inside = literals.iter().find(|(literal, _)| literal.start <= *offset && *offset <= literal.end);
+        if let Some((literal, start)) = inside {
+            let opening = literal.start + 1;
+            let until = (*offset).clamp(opening, literal.end.saturating_sub(1).max(opening));
+            return start + text.get(opening..until).map_or(0, |before| decode(before, 0).text.len());
+        }
+        match lines.iter().position(|(line, _)| line.start <= *offset && *offset <= line.end) {
+            // The end of an item is where the next one begins.
+            Some(at) if lines.get(at).is_some_and(|(line, _)| *offset == line.end) => {
+                lines.get(at + 1).map_or(shown.len(), |(_, start)| start - 2)
+            }
+            Some(at) => lines.get(at).map_or(0, |(_, start)| *start),
+            None => 0,
+        }
+    };
+    let places = offsets.iter().map(place).collect();
+    (shown, places)
+}
+
 /// Reads the fixed parts of a line, and the literals between them.
 struct Cursor<'a> {
     text: &'a str,

@@ -4,7 +4,7 @@ use super::{Phase, RunState};
 use crate::part::Part;
 use crate::protocol::{Answered, Message, MessageEntry, Outcomes, Protocol, Role};
 use crate::ticket::{Ticket, TicketId};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bytes of a result that is no longer than the sentence that would replace it.
 const SHORT: usize = 64;
@@ -43,13 +43,14 @@ impl RunState {
             listed.extend(self.calls.open.keys());
             let listed: Vec<TicketId> = listed.into_iter().collect();
             self.conversation.untrusted |= self.shows_untrusted(&entries, protocol);
+            let reply = self.answered(protocol);
             let outcomes = Outcomes {
                 tickets: &self.calls.tickets,
                 result_bytes: self.conversation.result_bytes,
                 framed: self.conversation.framed,
                 listed: self.position.last_turn.is_none().then_some(&listed),
                 own_task: self.conversation.own_task.as_deref(),
-                answered: self.answered(&batch, protocol),
+                answered: reply.as_deref().map(|reply| Answered { reply, tickets: &batch }),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
             message.parts = self.shown_parts(&entries, protocol);
@@ -78,11 +79,10 @@ impl RunState {
     }
 
     /// The reply whose calls the next message answers.
-    fn answered<'a>(&'a self, batch: &'a BTreeMap<usize, TicketId>, protocol: &dyn Protocol) -> Option<Answered<'a>> {
+    fn answered(&self, protocol: &dyn Protocol) -> Option<Arc<str>> {
         // Before the first turn there is an earlier conversation at most, which is text.
         let last = self.conversation.messages.last().filter(|last| last.role == Role::Assistant);
-        let last = last.filter(|_| protocol.pairs_results() && self.position.turn > 0)?;
-        Some(Answered { reply: &last.content, tickets: batch })
+        last.filter(|_| protocol.pairs_results() && self.position.turn > 0).map(|last| Arc::clone(&last.content))
     }
 
     /// The tickets whose outcomes these entries show.
