@@ -15,7 +15,7 @@ __all__ = ["candidate_of", "parts_of", "read_bedrock", "read_gemini", "refused_c
 
 
 _REFUSED = frozenset({"MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS", "UNEXPECTED_TOOL_CALL"})
-"""How Gemini says that it could not read a call of its model."""
+"""The finish reasons of calls that Gemini could not read."""
 
 
 def read_gemini(item: object, *, takes_calls: bool = False) -> Piece | None:
@@ -71,10 +71,10 @@ def parts_of(item: object) -> Sequence[object]:
 
 
 def refused_call(candidate: object) -> tuple[str, str] | None:
-    """Return the reason and the words with which Gemini refuses a call of its own model.
+    """Return Gemini's reason and message for a call that it could not read.
 
     Returns:
-        `None` if it refuses none.
+        `None` if there is no such call.
     """
     reason = first_field(candidate, "finish_reason", "finishReason")
     word = str(getattr(reason, "value", reason))

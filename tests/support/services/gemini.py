@@ -206,11 +206,15 @@ def _check_contents(contents: list[dict[str, Any]], server: Gemini) -> None:
     if contents[0]["role"] != "user":
         raise RefusedError("the first content should be of the user")
     open_calls: list[dict[str, Any]] = []
+    before: tuple[str, bool] = ("model", False)
     for content in contents:
         _check_names(content, {"role", "parts"})
         if not content.get("parts"):
             raise RefusedError("contents.parts must not be empty.")
         answers = [one["functionResponse"] for one in content["parts"] if "functionResponse" in one]
+        if before == (content["role"], False) and not answers:
+            raise RefusedError("contents should alternate between user and model")
+        before = (content["role"], bool(answers))
         if content["role"] == "model":
             if open_calls or answers:
                 raise RefusedError("function response turn comes right after a call turn")

@@ -66,7 +66,7 @@ def contents_of(messages: Messages) -> tuple[str, list[dict[str, Any]]]:
     """Return the system text and the contents of a request with tools."""
     system: list[str] = []
     contents: list[dict[str, Any]] = []
-    # The ids that Gemini gave, by those of the turns.
+    # The ids from Gemini, by the ids in the turns.
     given: dict[str, str] = {}
     for turn in turns_of(messages, _SERVICE):
         if turn.role == "system":
@@ -83,7 +83,15 @@ def contents_of(messages: Messages) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _add(contents: list[dict[str, Any]], role: str, parts: list[dict[str, Any]]) -> None:
-    if parts:
+    """Add the parts of a turn, to the content before if that is of the same role.
+
+    Function responses stay in a content of their own.
+    """
+    last = contents[-1] if contents else {"role": None, "parts": ()}
+    is_open = not any("function_response" in part for part in (*last["parts"], *parts))
+    if last["role"] == role and is_open:
+        last["parts"] += parts
+    elif parts:
         contents.append({"role": role, "parts": parts})
 
 
@@ -119,8 +127,8 @@ def _own_parts(turn: Turn, given: dict[str, str]) -> list[dict[str, Any]]:
 def _add_signed(parts: list[dict[str, Any]], item: Reasoning) -> None:
     """Add a thought with its signature, or give the text before it its signature.
 
-    No part with a signature may be joined with one that has none, so it stands on as many of the
-    last characters as it came with; in a stream mostly on none.
+    Gemini refuses signatures on joined parts. The signature is put on as many of the last
+    characters as it came with: in a stream, mostly on an empty part.
     """
     signature = base64.b64decode(item.data["thoughtSignature"])
     mark = {"thought": True} if item.data.get("thought") else {}
@@ -137,7 +145,7 @@ def _call_part(call: Call, given: dict[str, str], *, is_first: bool) -> dict[str
     made: dict[str, Any] = {"name": call.tool, "args": call.object}
     part: dict[str, Any] = {"function_call": made}
     if call.data is None:
-        # Another service made it, or the signature is lost.
+        # Another service made the call, or its signature is lost.
         return {**part, "thought_signature": _UNCHECKED} if is_first else part
     if "id" in call.data:
         made["id"] = given[call.id] = call.data["id"]
@@ -196,7 +204,7 @@ class GoogleReader:
         args, name, given = field(call, "args"), field(call, "name"), field(call, "id")
         made = {} if args is None else args
         text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
-        # Even without anything in it, it says that Gemini made the call.
+        # An empty object still says that Gemini made the call.
         data: Data = {_SERVICE: {**({"id": given} if given else {}), **signature}}
         index, self._calls = self._calls, self._calls + 1
         tool = name if isinstance(name, str) else ""

@@ -132,7 +132,7 @@ def own(items: list[Item]) -> dict[str, Any]:
         elif isinstance(item, ReasoningItem):
             told.append({"reasoning": item.text, "data": item.data})
         elif isinstance(item, FaultItem):
-            told.append({"text": item.message})
+            told.append({"fault": item.message, "raw": item.raw})
         else:
             call = {"call": item.id, "tool": item.tool, "arguments": item.arguments}
             told.append({**call, "data": item.data})
@@ -489,6 +489,16 @@ def test_earlier_conversation_that_begins_with_the_model(clients: Clients) -> No
         ("user", "Hello."),
         ("model", "Hi!"),
         ("user", "Do it."),
+    ]
+
+
+def test_neighbours_of_one_role_are_joined(clients: Clients) -> None:
+    """As after a reply that holds nothing to send back."""
+    clients.service.begin(END)
+    silent = {"role": "assistant", "content": "", "items": [{"reasoning": "hm", "data": None}]}
+    clients.ask(clients.model(), [*ASK, silent, {"role": "user", "content": "Go on."}])
+    assert clients.service.bodies[0]["contents"] == [
+        {"role": "user", "parts": [{"text": "Do it."}, {"text": "Go on."}]}
     ]
 
 
