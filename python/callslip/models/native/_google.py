@@ -87,7 +87,7 @@ def _add(contents: list[dict[str, Any]], role: str, parts: list[dict[str, Any]])
 
     Function responses stay in a content of their own.
     """
-    last = contents[-1] if contents else {"role": None, "parts": ()}
+    last: dict[str, Any] = contents[-1] if contents else {"role": None, "parts": ()}
     is_open = not any("function_response" in part for part in (*last["parts"], *parts))
     if last["role"] == role and is_open:
         last["parts"] += parts
