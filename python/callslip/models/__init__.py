@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from callslip._base.attribute_names import unknown_name
-from callslip.models._items import CallDelta, NativeCall, ToolChoice, ToolForm
 from callslip.models._reply import Message, Messages, Model, ModelChunk, ModelReply
 
 if TYPE_CHECKING:

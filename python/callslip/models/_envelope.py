@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from callslip._base.options import shown
 from callslip._core import EnvelopeWriter
 from callslip.errors import ModelError
-from callslip.models._items import CallItem, FaultItem, Item, ReasoningItem, TextItem
+from callslip.models._items import CallItem, Data, FaultItem, Item, ReasoningItem, TextItem
 
 if TYPE_CHECKING:
     from callslip.models._items import CallDelta, NativeCall
@@ -44,11 +44,10 @@ class EnvelopePieces:
             case TextItem(text):
                 return writer.text(_sendable(text))
             case ReasoningItem(text, data):
-                return writer.reasoning(_sendable(text), None if data is None else _json(data))
+                return writer.reasoning(_sendable(text), _json(data))
             case CallItem():
-                data = None if item.data is None else _json(item.data)
                 texts = (_sendable(item.id), _sendable(item.tool), _escaped(item.arguments))
-                return writer.call(item.index, *texts, data, item.is_whole)
+                return writer.call(item.index, *texts, _json(item.data), item.is_whole)
             case FaultItem(message, raw):
                 return writer.fault(_sendable(message), _sendable(raw))
             case _:
@@ -106,7 +105,9 @@ def _check_text(name: str, value: object, call: object) -> None:
     raise ModelError(f"expected text as the {name} of a call: got {shown(value)} in {call!r}{hint}")
 
 
-def _json(data: Any) -> str:
+def _json(data: Data | None) -> str | None:
+    if data is None:
+        return None
     return json.dumps(data, ensure_ascii=True, separators=(",", ":"))
 
 

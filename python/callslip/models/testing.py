@@ -350,11 +350,12 @@ def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
 
 def _cut_items(reply: Envelope | ModelReply, size: int) -> Iterator[Piece]:
     """Yield the pieces of a reply with tool calls of the model's own."""
-    is_text = isinstance(reply, Envelope)
-    written = str(reply) if is_text else envelope_of(reply)
+    if isinstance(reply, Envelope):
+        reply = ModelReply(finish_reason="stop", items=(WrittenItem(str(reply)),))
+    written = envelope_of(reply)
     for start in range(0, len(written), size):
         yield ModelChunk(items=(WrittenItem(written[start : start + size]),))
-    yield ModelChunk("", "stop") if is_text else ModelChunk("", reply.finish_reason, reply.usage)
+    yield ModelChunk("", reply.finish_reason, reply.usage)
 
 
 def _stream(pieces: Iterable[Piece], request: Request) -> Generator[ModelChunk]:
