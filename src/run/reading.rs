@@ -28,7 +28,7 @@ impl RunMachine {
             }
         }
         stream.stop |= stream.refused.is_some();
-        if self.setup.early_start && !stream.stop && stream.decoder.stands_first() {
+        if self.setup.early_start && !self.setup.ends_at_call && !stream.stop && stream.decoder.stands_first() {
             self.start_early(&deltas, stream.decoder.calls(), now);
         }
         let stop = stream.stop;
