@@ -25,7 +25,7 @@ class Loopback(ThreadingHTTPServer):
     """The service.
 
     Attributes:
-        script: The replies, one for each request; the last one stays.
+        script: The replies, one for each request that is admitted; the last one stays.
         split: The characters of a piece of streamed text.
         mixed: Whether the pieces of several calls come in turn.
         bodies: The requests so far.
@@ -45,12 +45,14 @@ class Loopback(ThreadingHTTPServer):
         """Forget all requests, and reply by this script."""
         self.script, self.split, self.mixed = list(script), split, mixed
         self.bodies: list[dict[str, Any]] = []
+        self._answered = 0
 
     def pieces(self, text: str) -> list[str]:
         return [text[at : at + self.split] for at in range(0, len(text), self.split)]
 
     def take(self) -> Reply:
-        return self.script[min(len(self.bodies), len(self.script)) - 1]
+        self._answered += 1
+        return self.script[min(self._answered, len(self.script)) - 1]
 
     def check(self, body: dict[str, Any]) -> None:
         """Refuse a request that the service refuses."""
