@@ -87,7 +87,7 @@ class LateModel(ClientModel):
     )
     _NEEDS_NAME: ClassVar[bool] = False
     # Those of most clients do, and others are refused at the first request.
-    _TAKES_TOOLS: ClassVar[bool] = True
+    _TAKES_TOOLS = True
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from callslip.models._grammar_servers import host_of
 from callslip.models._part_shapes import RESPONSES
@@ -64,7 +64,7 @@ class OpenAIClientModel(OpenAIModel):
         options: As for `OpenAIModel`.
     """
 
-    _TAKES_TOOLS: ClassVar[bool] = True
+    _TAKES_TOOLS = True
 
     def __init__(
         self, create: Callable[..., object], *, responses: Callable[..., object], **options: Any

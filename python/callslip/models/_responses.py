@@ -39,7 +39,7 @@ class ResponsesModel(ClientModel):
     _FORMS = ("auto", "json_schema", "custom_tool")
     _SHAPES: ClassVar[Shapes] = RESPONSES
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
-    _TAKES_TOOLS: ClassVar[bool] = True
+    _TAKES_TOOLS = True
     # Whether its reasoning is asked for in a form that can be sent back, as not all models have it.
     _is_encrypted: bool = True
 

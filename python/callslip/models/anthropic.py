@@ -72,7 +72,7 @@ class AnthropicModel(ClientModel):
     _FORMS = ("auto", "json_schema")
     _SHAPES: ClassVar[Shapes] = ANTHROPIC
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
-    _TAKES_TOOLS: ClassVar[bool] = True
+    _TAKES_TOOLS = True
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from callslip.models._piece import Piece, check_end
 from callslip.models._token_counts import read_usage
 from callslip.models._turns import OPENING
 from callslip.models.native._asking import refusal_of
+from callslip.models.native._last_call import LastCall
 from callslip.models.native._placed_parts import placed_parts
 from callslip.models.native._reply import Offer
 from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn
@@ -178,14 +179,19 @@ class _Block:
 class AnthropicReader:
     """Reads one reply: its raw events, or a whole message of a client that does not stream."""
 
-    __slots__ = ("_blocks", "_calls")
+    __slots__ = ("_blocks", "_calls", "_last")
 
     def __init__(self) -> None:
         self._blocks: dict[object, _Block] = {}
         self._calls = 0
+        self._last = LastCall()
 
     def take(self, item: object, *, whole: bool) -> tuple[Piece, tuple[Item, ...]]:
         """Read an event or a message. As of `NativeReader`."""
+        piece, items = self._read(item, whole=whole)
+        return piece, self._last.held(items, piece)
+
+    def _read(self, item: object, *, whole: bool) -> tuple[Piece, tuple[Item, ...]]:
         kind, delta = field(item, "type"), field(item, "delta")
         if whole or kind == "message":
             return self._read_message(item)
@@ -239,9 +245,11 @@ class AnthropicReader:
         if block.call >= 0:
             arguments = json.dumps(block.input, ensure_ascii=False) if block.input else ""
             return (CallItem(block.call, arguments=arguments, is_whole=True),)
-        # Without a signature the service refuses it.
-        is_signed = block.kind == "thinking" and block.signature
-        return (_reasoning_end("signature", block.signature),) if is_signed else ()
+        if block.kind != "thinking":
+            return ()
+        # The service refuses one without a signature. It ends all the same.
+        is_signed = bool(block.signature)
+        return (_reasoning_end("signature", block.signature) if is_signed else _UNSIGNED,)
 
     def _read_message(self, item: object) -> tuple[Piece, tuple[Item, ...]]:
         content = field(item, "content")
@@ -259,6 +267,7 @@ class AnthropicReader:
         return piece, tuple(items)
 
 
+_UNSIGNED = ReasoningItem("", {})
 _START = {"type": "content_block_start"}
 _OF_BLOCKS = ("input_json_delta", "signature_delta")
 

@@ -16,6 +16,7 @@ from callslip.models._items import CallItem, Item, ReasoningItem, TextItem, Tool
 from callslip.models._part_shapes import Shapes
 from callslip.models._piece import Piece
 from callslip.models.native._asking import refusal_of
+from callslip.models.native._last_call import LastCall
 from callslip.models.native._placed_parts import placed_parts
 from callslip.models.native._reply import Offer
 from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn
@@ -171,16 +172,21 @@ class _Open:
 class ResponsesReader:
     """Reads one reply: a whole response, or the events of its stream."""
 
-    __slots__ = ("_calls", "_last_reasoning", "_open", "_refused")
+    __slots__ = ("_calls", "_last", "_last_reasoning", "_open", "_refused")
 
     def __init__(self) -> None:
         self._open: dict[object, _Open] = {}
         self._calls = 0
         self._last_reasoning: object = None
         self._refused = False
+        self._last = LastCall()
 
     def take(self, item: object, *, whole: bool) -> tuple[Piece, tuple[Item, ...]]:
         """Read a response or an event. As of `NativeReader`."""
+        piece, items = self._read(item, whole=whole)
+        return piece, self._last.held(items, piece)
+
+    def _read(self, item: object, *, whole: bool) -> tuple[Piece, tuple[Item, ...]]:
         kind = field(item, "type")
         if whole or (field(item, "object") == "response" and kind is None):
             return self._read_response(item)
@@ -287,9 +293,9 @@ def _reasoning_end(item: object, begun: _Open) -> tuple[Item, ...]:
         own[name] = [len(text) for text in parts[name]]
     # Its id alone says nothing to a service that keeps no replies.
     can_return = own["id"] and (encrypted or name == "content")
-    if not rest and not can_return:
+    if not (said or rest or can_return):
         return ()
-    return (ReasoningItem(rest, {SERVICE: own} if can_return else None),)
+    return (ReasoningItem(rest, {SERVICE: own} if can_return else {}),)
 
 
 def _texts(blocks: object) -> list[str]:

@@ -52,7 +52,7 @@ def expected(scene):
             made.append({"reasoning": item[1], "data": data})
         elif item[0] == "call":
             made.append(dict(zip(("call", "tool", "arguments"), item[1:], strict=True)))
-            made[-1] |= {"data": None, "whole": True}
+            made[-1] |= {"data": None, "whole": not scene.is_cut}
     return made
 
 
@@ -234,6 +234,31 @@ def test_a_stream_that_breaks_off_is_cut(service, clients, asking, is_async):
     answer = asking(as_model(clients[is_async], model="m"), ASK)
     assert answer.finish == "length"
     assert joined(answer.items)[1]["whole"] is False
+
+
+def test_the_last_call_of_a_cut_reply_is_a_part(service, asking, model):
+    service.begin([("call", "a", "forecast", OSLO), ("call", "b", "forecast", OSLO), ("cut",)])
+    assert [call["whole"] for call in joined(asking(model, ASK).items)] == [True, False]
+
+
+def test_thinking_without_a_signature_is_not_sent_back(asking):
+    blocks = [
+        {"type": "thinking", "thinking": "a", "signature": ""},
+        {"type": "thinking", "thinking": "b", "signature": "s"},
+        {"type": "text", "text": "So."},
+    ]
+
+    sent = []
+
+    def create(*, model, messages, stop_sequences=None, **options):
+        sent.append(messages)
+        return {"type": "message", "content": blocks, "stop_reason": "end_turn"}
+
+    model = as_model(create, model="m")
+    made = joined(asking(model, ASK).items)
+    assert [one.get("data") for one in made] == [{}, {"anthropic": {"signature": "s"}}, None]
+    asking(model, followed(SCENES["one call"], made))
+    assert sent[1][1]["content"] == blocks[1:]
 
 
 def test_tools_of_the_service_are_not_mixed_with_those_of_a_run(service, clients, asking, model):

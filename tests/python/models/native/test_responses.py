@@ -182,7 +182,7 @@ def test_a_model_without_reasoning_is_not_asked_for_it_again(service, clients, a
     service.begin([("think", "hm"), ("call", "a", "bell", "{}")], [("text", "Done.")])
     service.reasons = False
     made = joined(asking(model, ASK).items)
-    assert made[0] == {"reasoning": "hm", "data": None}
+    assert made[0] == {"reasoning": "hm", "data": {}}
     asking(model, followed(SCENES["one call"], made))
     assert [body.get("include") for body in service.bodies] == [ENCRYPTED, None, None]
 
