@@ -58,5 +58,5 @@ def _taken(message: Message, kinds: frozenset[PartKind]) -> Message:
     if parts is None:
         return message
     taken = [part for part in parts if part.kind in kinds]
-    kept = {"role": message["role"], "content": message["content"]}
+    kept = {name: value for name, value in message.items() if name != "parts"}
     return {**kept, "parts": taken} if taken else kept
