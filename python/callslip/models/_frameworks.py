@@ -14,10 +14,10 @@ from callslip.models._items import FaultItem
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._reply import Message, Messages, ModelChunk
 from callslip.models.native._chat import check_own_tools
-from callslip.models.native._faults import fault_of
 from callslip.models.native._frameworks import (
     LangChainReader,
     bound_call,
+    langchain_fault,
     langchain_messages,
     service_of,
     takes_tools,
@@ -82,7 +82,7 @@ class LangChainModel(ClientModel):
         return LangChainReader(service_of(self._client))
 
     def _fault(self, error: Exception) -> FaultItem | None:
-        return fault_of(error)
+        return langchain_fault(error)
 
 
 class LLMModel(ClientModel):

@@ -357,7 +357,7 @@ def _wrong_message(message: dict[str, Any], at: int, *, needs_reasoning: bool) -
     known = _FIELDS[message["role"]] | ({"reasoning_content"} if needs_reasoning else set())
     if not set(message) <= known:
         return f"Unknown parameter: 'messages[{at}]': {sorted(set(message) - known)}"
-    content, calls = message["content"], message.get("tool_calls")
+    content, calls = message.get("content"), message.get("tool_calls")
     if calls == [] or (content in (None, "", []) and not calls and message["role"] != "tool"):
         return f"Invalid value for 'content' of messages[{at}]: got {content!r}"
     if message["role"] == "tool" and not isinstance(content, str):

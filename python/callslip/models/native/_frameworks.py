@@ -10,19 +10,27 @@ from callslip._base.options import shown
 from callslip.errors import ModelError, UsageError
 from callslip.models._fields import field, first_field
 from callslip.models._finish_reasons import is_tool_call, quote_body
-from callslip.models._items import CallItem, Item, ReasoningItem, TextItem
+from callslip.models._items import CallItem, FaultItem, Item, ReasoningItem, TextItem
 from callslip.models._part_shapes import Shapes, text_block
 from callslip.models._piece import Piece, check_end
 from callslip.models._reply import Messages
 from callslip.models._token_counts import read_usage
 from callslip.models.native._chat import tool_form
 from callslip.models.native._chat_messages import ANY_CHAT_ID, opened, told_result, user_content
+from callslip.models.native._faults import fault_of
 from callslip.models.native._reply import Offer
 from callslip.models.native._thoughts import Thoughts, block_of
 from callslip.models.native._tracks import CallTracks, arguments_text
 from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn, turns_of
 
-__all__ = ["LangChainReader", "bound_call", "langchain_messages", "service_of", "takes_tools"]
+__all__ = [
+    "LangChainReader",
+    "bound_call",
+    "langchain_fault",
+    "langchain_messages",
+    "service_of",
+    "takes_tools",
+]
 
 _KNOW_NONE = (
     "langchain_deepseek",
@@ -46,7 +54,7 @@ _CALL_BLOCKS = frozenset(
 
 def _innermost(client: Any) -> Any:
     """Return the chat model inside of what LangChain binds to it."""
-    while (inner := getattr(client, "bound", None)) is not None:
+    while callable(getattr(inner := getattr(client, "bound", None), "invoke", None)):
         client = inner
     return client
 
@@ -173,6 +181,25 @@ def _call(call: Call) -> dict[str, Any]:
 
 
 # ---- the reply
+
+
+def langchain_fault(error: Exception) -> FaultItem | None:
+    """Return what an error says of a call that the server or LangChain could not read.
+
+    A message with arguments that are no object, such as a list, is an error of pydantic.
+
+    Args:
+        error: The exception of the chat model.
+
+    Returns:
+        `None` if it is another error.
+    """
+    name = type(error).__name__
+    if name != "ValidationError" or not str(getattr(error, "title", "")).startswith("AIMessage"):
+        return fault_of(error)
+    told: list[dict[str, Any]] = getattr(error, "errors", list)()
+    raw = arguments_text(told[0].get("input")) if told else ""
+    return FaultItem("LangChain could not read the arguments of the call", raw)
 
 
 class LangChainReader:

@@ -69,7 +69,7 @@ def arguments_text(arguments: object) -> str:
     """Return arguments as text; some servers write an object where others write its text."""
     if isinstance(arguments, str):
         return arguments
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=repr)
 
 
 def _differ(one: str, other: str) -> bool:

@@ -122,6 +122,9 @@ def test_each_scene(name: str, server: ChatService, client: Any) -> None:
             continue
         reply = read(model, ASK)
         check_scene(name, reply)
+        if split in (3, 1000):
+            # The same items, so the same request.
+            continue
         own = replied(reply.items)
         last = read(model, [*ASK, own, results(own, "Go on.")])
         assert joined(last.items) == [("text", "Done.")]
@@ -147,6 +150,7 @@ def test_each_scene_async(server: ChatService) -> None:
         check_scene(name, reply)
         own = replied(reply.items)
         last = await read_async(model, [*ASK, own, results(own)])
+        assert len(server.bodies) == 2
         assert joined(last.items) == [("text", "Done.")]
 
     asyncio.run(main())
