@@ -249,10 +249,8 @@ impl PyProtocol {
     fn shown_reply(name: &str, text: &str, offsets: Vec<usize>) -> CoreResult<(String, Vec<usize>)> {
         let protocol = kind(name)?.make(serde_json::Value::Object(serde_json::Map::new()), ProtocolOptions::default());
         // Protocols that need options of their own have replies of plain text.
-        Ok(protocol.map_or_else(
-            |_| (text.to_owned(), offsets.clone()),
-            |protocol| protocol.shown_with_places(text, &offsets),
-        ))
+        Ok(protocol
+            .map_or_else(|_| (text.to_owned(), offsets.clone()), |protocol| protocol.shown_with_places(text, &offsets)))
     }
 
     /// Reads one whole reply.
