@@ -65,7 +65,12 @@ if TYPE_CHECKING:
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
     from callslip.parts import File, Image
-    from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
+    from callslip.protocols import (
+        ChattyProtocol,
+        NativeProtocol,
+        ReactProtocol,
+        TicketProtocol,
+    )
     from callslip.roles import Role
     from callslip.runs import Run, RunResult, Ticket, Usage, Waiting
     from callslip.sandbox import (
@@ -109,6 +114,7 @@ __all__ = [
     "ModelRefused",
     "ModelReply",
     "Move",
+    "NativeProtocol",
     "NotDone",
     "OpenAPI",
     "PartialCall",
@@ -182,7 +188,7 @@ _HOMES = {
     "callslip.models.testing": "FunctionModel ScriptedModel",
     "callslip.openapi": "OpenAPI",
     "callslip.parts": "File Image",
-    "callslip.protocols": "ChattyProtocol ReactProtocol TicketProtocol",
+    "callslip.protocols": "ChattyProtocol NativeProtocol ReactProtocol TicketProtocol",
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage Waiting",
     "callslip.sandbox": (

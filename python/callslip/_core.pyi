@@ -220,6 +220,10 @@ class Ending:
     def limit(self) -> str | None:
         """The name of the limit that was reached, in the last turn or at the end."""
 
+    @property
+    def at_calls(self) -> bool:
+        """Whether the value is the checked calls at which the run has ended, and not an answer."""
+
 @final
 class Shortened:
     """The part of a conversation that the model is shown no longer."""
@@ -267,6 +271,10 @@ class Message:
     @property
     def parts(self) -> list[Part]:
         """Images and files beside the text."""
+
+    @property
+    def items(self) -> str | None:
+        """Its items, as the JSON text of an array; `None` for text (native)."""
 
 @final
 class Part:
@@ -1023,7 +1031,11 @@ class Protocol:
     @property
     def lists_tickets(self) -> bool: ...
     @property
+    def takes_calls(self) -> bool: ...
+    @property
     def reserved_tool_name(self) -> str | None: ...
+    @staticmethod
+    def shown_reply(name: str, text: str, offsets: list[int]) -> tuple[str, list[int]]: ...
     def delegation(self, roles: Sequence[str]) -> list[str]: ...
     def offered(self, tools: ToolSet) -> ToolSet: ...
     @staticmethod
@@ -1054,6 +1066,25 @@ class Protocol:
     ) -> Grammar: ...
 
 @final
+class EnvelopeWriter:
+    """Writes one reply with the model's own tool calls."""
+
+    def __new__(cls) -> EnvelopeWriter: ...
+    def text(self, text: str) -> str: ...
+    def reasoning(self, text: str, data: str | None = None) -> str: ...
+    def call(
+        self,
+        index: int,
+        id: str,
+        tool: str,
+        arguments: str,
+        data: str | None = None,
+        whole: bool = False,
+    ) -> str: ...
+    def fault(self, message: str, raw: str) -> str: ...
+    def finish(self, cut: bool) -> str: ...
+
+@final
 class Setup:
     """What the runs of an agent share."""
 
@@ -1072,6 +1103,7 @@ class Setup:
         early_stop: bool,
         early_start: bool,
         checks_answer: bool,
+        ends_at_call: bool,
     ) -> Setup: ...
 
 @final
@@ -1308,6 +1340,8 @@ class RunView:
     def read_untrusted(self, ticket: int) -> None: ...
     def begins_untrusted(self, ticket: int) -> bool: ...
     def ticket_list(self) -> str: ...
+    def tool_forms(self) -> str: ...
+    def tool_choice(self) -> tuple[Literal["auto", "required", "none"], str | None, bool]: ...
     @property
     def owner(self) -> str | None: ...
     @property

@@ -7,6 +7,7 @@ from typing import Final
 from callslip._protocols import ProtocolName
 from callslip._protocols.chatty import ChattyProtocol
 from callslip._protocols.example import Example
+from callslip._protocols.native import NativeProtocol
 from callslip._protocols.protocol import Protocol
 from callslip._protocols.react import ReactProtocol
 from callslip._protocols.ticket import TicketProtocol
@@ -15,6 +16,7 @@ from callslip.errors import UsageError
 __all__ = [
     "ChattyProtocol",
     "Example",
+    "NativeProtocol",
     "Protocol",
     "ProtocolName",
     "ReactProtocol",
@@ -22,7 +24,7 @@ __all__ = [
 ]
 
 _KINDS: Final[dict[str, type[Protocol]]] = {
-    kind.name: kind for kind in (TicketProtocol, ChattyProtocol, ReactProtocol)
+    kind.name: kind for kind in (TicketProtocol, ChattyProtocol, ReactProtocol, NativeProtocol)
 }
 
 

@@ -99,6 +99,9 @@ names! {
         /// Agents are waited for before the last call of the block.
         WaitNotLast = "wait_not_last",
 
+        /// The service of the model could not read a call that its own model wrote.
+        ServiceRefusedCall = "service_refused_call",
+
         // Answers.
         /// The final answer is not of the type that the run returns.
         InvalidAnswer = "invalid_answer",

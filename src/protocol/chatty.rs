@@ -183,6 +183,7 @@ impl Protocol for Chatty {
                 | MessageEntry::Reminder(text)
                 | MessageEntry::Note(text)
                 | MessageEntry::Violation(text)
+                | MessageEntry::Refused { feedback: text, .. }
                 | MessageEntry::LastTurn(text) => parts.push(text.clone()),
                 MessageEntry::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
                 MessageEntry::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),

@@ -111,7 +111,14 @@ fn messages(protocol: &dyn Protocol, tools: &ToolSet, steps: Vec<Step>, tickets:
             }
             let (tickets, listed): (_, &[TicketId]) = if called { (tickets, &[TicketId(1)]) } else { (&none, &[]) };
             let own_task = own.as_deref();
-            let outcomes = Outcomes { tickets, result_bytes: usize::MAX, framed: true, listed: Some(listed), own_task };
+            let outcomes = Outcomes {
+                tickets,
+                result_bytes: usize::MAX,
+                framed: true,
+                listed: Some(listed),
+                own_task,
+                answered: None,
+            };
             Message::new(Role::User, protocol.message(&entries, outcomes))
         }
     };

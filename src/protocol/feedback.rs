@@ -2,18 +2,18 @@
 
 use super::Protocol;
 use super::correction::is_of_form;
+use crate::reply::Code;
 use crate::reply::violation::{Violation, sentence};
-use crate::reply::{Code, span};
 
 /// The message that a model gets after a reply that broke the protocol. `raw` is the reply.
 pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> String {
     let mut text = format!("{}Your reply was not executed: {}", protocol.feedback_opening(), violation.sentence());
     if let Some(span) = violation.span {
         text.push('\n');
-        text.push_str(&span::excerpt(raw, span));
+        text.push_str(&protocol.excerpt(raw, span));
     }
     if let Some(related) = &violation.related {
-        for part in ["\n(", &related.label, ")\n", &span::excerpt(raw, related.span)] {
+        for part in ["\n(", &related.label, ")\n", &protocol.excerpt(raw, related.span)] {
             text.push_str(part);
         }
     }

@@ -4,6 +4,7 @@ use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
 use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// One entry of the next message to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,13 @@ pub enum MessageEntry {
     Note(String),
     /// The last reply broke the protocol: the feedback, as it is sent.
     Violation(String),
+    /// The same, where each call of the reply is told what came of it (native).
+    Refused {
+        /// The feedback, as it is sent.
+        feedback: String,
+        /// The call that is wrong, by its position among those of the reply; `None` if it is none of them.
+        call: Option<usize>,
+    },
     /// Why the coming reply is the last one, and offers no tools.
     LastTurn(String),
 }
@@ -50,6 +58,17 @@ pub struct Outcomes<'a> {
     pub listed: Option<&'a [TicketId]>,
     /// The run's own task in a few words, which is in the list as well (ticket).
     pub own_task: Option<&'a str>,
+    /// The reply that the message follows, if each of its calls is told what came of it (native).
+    pub answered: Option<Answered<'a>>,
+}
+
+/// A reply whose calls are told what came of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    /// Its text.
+    pub reply: &'a str,
+    /// The tickets of its calls, by their positions in the reply.
+    pub tickets: &'a BTreeMap<usize, TicketId>,
 }
 
 /// Characters of the run's own task that stand in the list of tickets: each message has them.

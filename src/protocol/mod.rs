@@ -32,6 +32,7 @@ pub mod untagged_call;
 mod violations;
 
 pub mod chatty;
+pub mod native;
 pub mod react;
 pub mod ticket;
 
@@ -44,8 +45,9 @@ pub use example::Examples;
 pub use kinds::{NamedProtocol, ProtocolKind};
 pub use message::{Message, Role};
 pub(crate) use message_entry::own_task;
-pub use message_entry::{MessageEntry, Outcomes};
+pub use message_entry::{Answered, MessageEntry, Outcomes};
 pub use moves::{Move, ToolCall};
+pub use native::Native;
 pub use options::ProtocolOptions;
 pub use prompt::TemplateError;
 pub use react::React;
@@ -60,8 +62,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// All protocols. A new one is a line here and its `mod` above.
-static PROTOCOLS: [ProtocolKind; 3] =
-    [ProtocolKind::of::<Ticket>(), ProtocolKind::of::<Chatty>(), ProtocolKind::of::<React>()];
+static PROTOCOLS: [ProtocolKind; 4] = [
+    ProtocolKind::of::<Ticket>(),
+    ProtocolKind::of::<Chatty>(),
+    ProtocolKind::of::<React>(),
+    ProtocolKind::of::<Native>(),
+];
 
 /// One way of writing moves and of reporting outcomes. The run and the border to Python ask for capabilities, never for
 /// the name of a protocol.
@@ -191,6 +197,46 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether replies are tool calls of the model's own, and each of them has its result in the next message (native).
+    fn pairs_results(&self) -> bool {
+        false
+    }
+
+    /// The position of the call of a reply in which a span lies, among all its calls (native).
+    fn call_at(&self, _reply: &str, _span: Span) -> Option<usize> {
+        None
+    }
+
+    /// The tool whose call is the answer, where the answer has a type (native).
+    fn answer_tool(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a reply may have several calls.
+    fn has_parallel_calls(&self) -> bool {
+        true
+    }
+
+    /// What stands between two texts of a reply.
+    fn between_texts(&self) -> &'static str {
+        ""
+    }
+
+    /// A message of the transcript for people, and its items; `None` where it is text (native).
+    fn readable(&self, _message: &Message) -> Option<Readable> {
+        None
+    }
+
+    /// A reply as people read it, and where these bytes of it stand there.
+    fn shown_with_places(&self, reply: &str, offsets: &[usize]) -> (String, Vec<usize>) {
+        (reply.to_owned(), offsets.to_vec())
+    }
+
+    /// The line of a reply around a place, which feedback shows.
+    fn excerpt(&self, reply: &str, span: Span) -> String {
+        crate::reply::span::excerpt(reply, span)
+    }
+
     /// Whether each message to the model lists tickets (ticket).
     fn lists_tickets(&self) -> bool {
         false
@@ -237,6 +283,15 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 
     /// The replies that are valid in `scope`, as grammars that constrain a model's decoding.
     fn grammar(&self, scope: &grammar::Scope<'_>) -> grammar::Grammar;
+}
+
+/// A message in its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readable {
+    /// The text that says the same to a reader.
+    pub content: String,
+    /// The items, as the JSON text of an array.
+    pub items: String,
 }
 
 /// A placeholder for the protocol of a run that has not begun.

@@ -235,6 +235,7 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
         | MessageEntry::Reminder(text)
         | MessageEntry::Note(text)
         | MessageEntry::Violation(text)
+        | MessageEntry::Refused { feedback: text, .. }
         | MessageEntry::LastTurn(text) => text.clone(),
         MessageEntry::Result { ticket, times } => {
             let Some((ticket, outcome)) = outcomes.get(*ticket) else { return String::new() };

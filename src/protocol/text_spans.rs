@@ -48,9 +48,9 @@ impl TextSpans {
             Some(texts.join(between)).filter(|text| !text.is_empty())
         };
         ShownTexts {
-            narration: joined(&self.narration, ""),
+            narration: joined(&self.narration, protocol.between_texts()),
             thoughts: joined(&self.thoughts, "\n"),
-            answer: joined(&self.answer, ""),
+            answer: joined(&self.answer, protocol.between_texts()),
         }
     }
 

@@ -325,6 +325,7 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> Option<String> {
         | MessageEntry::Reminder(text)
         | MessageEntry::Note(text)
         | MessageEntry::Violation(text)
+        | MessageEntry::Refused { feedback: text, .. }
         | MessageEntry::LastTurn(text) => Some(text.clone()),
         MessageEntry::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
         MessageEntry::Dropped(id) => {

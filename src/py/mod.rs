@@ -3,6 +3,7 @@
 
 mod command;
 mod decision;
+mod envelope;
 mod error;
 mod growing_value;
 mod lock;
@@ -32,6 +33,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::command::{PyCommand, PyDelta};
+    #[pymodule_export]
+    use super::envelope::PyEnvelopeWriter;
     #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]

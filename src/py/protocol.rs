@@ -197,6 +197,12 @@ impl PyProtocol {
         self.protocol.lists_tickets()
     }
 
+    /// Whether replies are tool calls of the model's own.
+    #[getter]
+    fn takes_calls(&self) -> bool {
+        self.protocol.pairs_results()
+    }
+
     /// The word that no tool can have as its name; `None` if there is none.
     #[getter]
     fn reserved_tool_name(&self) -> Option<&'static str> {
@@ -235,6 +241,18 @@ impl PyProtocol {
     fn example_messages(&self, tools: &PyToolSet) -> Vec<(&'static str, String)> {
         let messages = self.protocol.example_messages(&tools.tools);
         messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
+    }
+
+    /// A reply in the protocol of this name as people read it, and where these bytes of it stand there.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
+    fn shown_reply(name: &str, text: &str, offsets: Vec<usize>) -> CoreResult<(String, Vec<usize>)> {
+        let protocol = kind(name)?.make(serde_json::Value::Object(serde_json::Map::new()), ProtocolOptions::default());
+        // Protocols that need options of their own have replies of plain text.
+        Ok(protocol.map_or_else(
+            |_| (text.to_owned(), offsets.clone()),
+            |protocol| protocol.shown_with_places(text, &offsets),
+        ))
     }
 
     /// Reads one whole reply.

@@ -3,7 +3,7 @@
 use super::part::PyPart;
 use super::value::to_python;
 use crate::live::LiveRun;
-use crate::protocol::Message;
+use crate::protocol::{Message, Readable};
 use crate::run::state::Ending;
 use crate::run::{Limit, Shortened, StopReason, Usage};
 use crate::store::{RunRow, Store, TicketRow};
@@ -200,13 +200,15 @@ pub(super) struct PyEnding {
     success: Option<bool>,
     error: Option<String>,
     limit: Option<&'static str>,
+    /// Whether the value is the calls at which the run has ended.
+    at_calls: bool,
 }
 
 impl PyEnding {
-    pub(super) fn new(py: Python<'_>, ending: Ending, limit: Option<Limit>) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, ending: Ending, limit: Option<Limit>, at_calls: bool) -> PyResult<Self> {
         let value = to_python(py, &ending.value)?.unbind();
         let Ending { reason, success, error, .. } = ending;
-        Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name) })
+        Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name), at_calls })
     }
 }
 
@@ -245,11 +247,15 @@ pub(super) struct PyMessage {
     role: &'static str,
     content: Py<PyString>,
     parts: Vec<PyPart>,
+    /// Its items as the JSON text of an array; `None` for text (native).
+    items: Option<String>,
 }
 
 impl PyMessage {
-    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>) -> Self {
-        Self { role: message.role.as_str(), content: PyString::new(py, &message.content).unbind(), parts }
+    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>, readable: Option<Readable>) -> Self {
+        let content = readable.as_ref().map_or(&*message.content, |readable| &*readable.content);
+        let content = PyString::new(py, content).unbind();
+        Self { role: message.role.as_str(), content, parts, items: readable.map(|readable| readable.items) }
     }
 }
 

@@ -309,13 +309,26 @@ impl PyRunView {
 
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
-        let (message, parts) = {
+        let (message, parts, readable) = {
             let run = self.lock()?;
             let message = run.machine().state().conversation.messages.get(position);
             let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
-            (message.clone(), message.parts.iter().map(|part| PyPart::of_run(&run, part)).collect())
+            let readable = run.machine().readable(position);
+            let parts = message.parts.iter().map(|part| PyPart::of_run(&run, part)).collect();
+            (message.clone(), parts, readable)
         };
-        Ok(PyMessage::new(py, &message, parts))
+        Ok(PyMessage::new(py, &message, parts, readable))
+    }
+
+    /// The tools that each request of a native run offers, as the JSON text of an array.
+    fn tool_forms(&self) -> CoreResult<String> {
+        Ok(serde_json::to_string(&self.lock()?.machine().tool_forms())?)
+    }
+
+    /// Which tools the next reply may call: the mode, the one tool, and whether several calls may stand in it.
+    fn tool_choice(&self) -> CoreResult<(&'static str, Option<&'static str>, bool)> {
+        let choice = self.lock()?.machine().tool_choice();
+        Ok((choice.mode, choice.tool, choice.parallel))
     }
 
     /// The list of all tickets, as a message of the ticket protocol has it.
@@ -374,12 +387,12 @@ impl PyRunView {
     /// How the run ended; `None` until then.
     #[getter]
     fn ending(&self, py: Python<'_>) -> CoreResult<Option<PyEnding>> {
-        let (ending, limit) = {
+        let (ending, limit, at_calls) = {
             let run = self.lock()?;
-            let state = run.machine().state();
-            (state.position.ending.clone(), state.position.limit)
+            let position = &run.machine().state().position;
+            (position.ending.clone(), position.limit, run.machine().ended_at_calls())
         };
-        Ok(ending.map(|ending| PyEnding::new(py, ending, limit)).transpose()?)
+        Ok(ending.map(|ending| PyEnding::new(py, ending, limit, at_calls)).transpose()?)
     }
 
     /// How many messages stand between the prompt and the task: those of an example, and an earlier conversation.

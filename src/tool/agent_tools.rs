@@ -5,6 +5,16 @@ use serde_json::{Value as Json, json};
 
 /// Those of the chatty protocol: agents in the background, of any role, `roles` being those that were prepared.
 pub fn background(roles: &[String]) -> Vec<ToolSpec> {
+    let ids = "The call_ids of the agents, each with a $ before it.";
+    in_background(roles, ids, "It must be the last call of a block.")
+}
+
+/// Those of the native protocol, whose agents have the ids of their tickets: the ids of calls are the service's.
+pub fn by_ticket(roles: &[String]) -> Vec<ToolSpec> {
+    in_background(roles, "The agent_ids that spawn_agent has returned.", "It must be the last call of a reply.")
+}
+
+fn in_background(roles: &[String], ids: &str, last: &str) -> Vec<ToolSpec> {
     let mut role = "Who the agent is, for example Planner or Reviewer.".to_owned();
     if !roles.is_empty() {
         role.push_str(" Prepared roles: ");
@@ -27,7 +37,7 @@ pub fn background(roles: &[String]) -> Vec<ToolSpec> {
                 "type": "array",
                 "items": {"type": "string"},
                 "minItems": 1,
-                "description": "The call_ids of the agents, each with a $ before it.",
+                "description": ids,
             },
         },
         "required": ["agent_ids"],
@@ -37,7 +47,7 @@ pub fn background(roles: &[String]) -> Vec<ToolSpec> {
         spec("spawn_agent", "Start another agent, which works in the background.", spawn, ToolKind::Spawn),
         spec(
             "wait_for_agents",
-            "Wait until agents have ended and get their results. It must be the last call of a block.",
+            &format!("Wait until agents have ended and get their results. {last}"),
             wait,
             ToolKind::Wait,
         ),

@@ -90,6 +90,7 @@ impl Protocol for OneLine {
             | MessageEntry::Reminder(text)
             | MessageEntry::Note(text)
             | MessageEntry::Violation(text)
+            | MessageEntry::Refused { feedback: text, .. }
             | MessageEntry::LastTurn(text) => text.clone(),
             MessageEntry::Result { ticket, .. } => {
                 let outcome = outcomes.tickets.get(*ticket).and_then(|ticket| ticket.outcome.as_ref());

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 __all__ = ["DEFAULT_PROTOCOL", "PROTOCOL_NAMES", "ProtocolName"]
 
-ProtocolName: TypeAlias = Literal["ticket", "chatty", "react"]
+ProtocolName: TypeAlias = Literal["ticket", "chatty", "react", "native"]
 
 PROTOCOL_NAMES: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 DEFAULT_PROTOCOL: Final = "react"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from callslip._base.connections import unreached
 from callslip._base.failure import message_of, one_line
 from callslip._base.redaction import redact_likely_secrets
+from callslip._runtime.offered_tools import OfferedTools
 from callslip.errors import CallslipError, ModelError, UsageError
 from callslip.models._failures import is_context_full, server_words
 from callslip.models._retry_rules import is_refused_request
@@ -41,6 +42,7 @@ class ModelRequests:
         "_full_in",
         "_grammar",
         "_history",
+        "_offered",
         "_plain",
         "_policy_error",
         "_run",
@@ -58,8 +60,11 @@ class ModelRequests:
             and not callable(agent.history)
             and not agent._model.is_wrapped
             and "run_id" not in agent._model.accepts
+            and not agent.protocol.native.takes_calls
         )
         self._plain = agent._model.plain if is_plain else None
+        takes_calls = agent.protocol.native.takes_calls
+        self._offered = OfferedTools(run._core) if takes_calls else None
         self._history: History | None = None
         self.shown: ShownHistory | None = None
         if not callable(agent.history) and (
@@ -97,6 +102,8 @@ class ModelRequests:
         options = agent._options
         if "run_id" in call.accepts:
             options = {**options, "run_id": self._run.id}
+        if self._offered is not None:
+            options = {**options, **self._offered.options()}
         if not options:
             return call(shown)
         if "grammar" in options and "grammar" in call.accepts:

@@ -26,6 +26,8 @@ from callslip.errors import (
     UsageError,
 )
 from callslip.events._event import ticket_id
+from callslip.models._envelope import envelope_of
+from callslip.models._reply import ModelReply
 from callslip.runs import Run, RunResult
 from callslip.runs._feed import take_over_feed
 from callslip.tools import Context
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.models._call import ModelCall
-    from callslip.models._reply import ModelReply
     from callslip.runs._needs import StoreOfRun
     from callslip.tools import Tool
 
@@ -69,6 +70,7 @@ class RunSession:
         beginning: How the run is started or resumed.
         core: The state machine of the run.
         requests: The requests to its model.
+        takes_calls: Whether replies are tool calls of the model's own.
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
         askers: The functions of the program that decide on calls and answer them.
@@ -87,6 +89,7 @@ class RunSession:
         "root",
         "run",
         "setup",
+        "takes_calls",
     )
 
     def __init__(
@@ -103,6 +106,7 @@ class RunSession:
         self.core: CoreRun = run._core
         self.agent: DrivenAgent = agent
         self.setup: RunSetup = setup
+        self.takes_calls: bool = agent.protocol.native.takes_calls
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
@@ -217,6 +221,8 @@ class RunSession:
 
     def read_text(self, text: str, turn: int) -> list[Command]:
         """Read the whole reply of a turn into the run, unless it is in another one by now."""
+        if self.takes_calls:
+            text = envelope_of(ModelReply(text))
         commands = self.core.reply(text, turn, None, None, self.now())
         return commands if self.run._feed is None else self.publish_events(commands)
 
@@ -235,8 +241,9 @@ class RunSession:
         feed = self.run._feed
         if reply.reasoning and feed is not None and self.is_current_turn(turn):
             feed.on_delta(Delta.Reasoning(reply.reasoning, turn))
+        text = envelope_of(reply) if self.takes_calls else reply.text
         return self.publish_events(
-            self.core.reply(reply.text, turn, reply.finish_reason, usage, self.now(), model=model)
+            self.core.reply(text, turn, reply.finish_reason, usage, self.now(), model=model)
         )
 
     def model_failed(self, error: BaseException, turn: int) -> list[Command]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from callslip._core import Delta
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip.models._direct import broken_off, check_text_came
+from callslip.models._envelope import EnvelopePieces
 
 if TYPE_CHECKING:
     from callslip import _core
@@ -34,6 +35,7 @@ class StreamedReply:
 
     __slots__ = (
         "_attempt",
+        "_envelope",
         "_finish_reason",
         "_first_at",
         "_has_text",
@@ -47,6 +49,7 @@ class StreamedReply:
     def __init__(self, session: RunSession, turn: int, attempt: Attempt | None = None) -> None:
         self._session = session
         self._attempt = attempt
+        self._envelope = EnvelopePieces() if session.takes_calls else None
         self._turn = turn
         self._finish_reason: str | None = None
         self._usage: dict[str, float] | None = None
@@ -78,7 +81,7 @@ class StreamedReply:
         if self._attempt is None:
             return self._session.read_reply(reply, self._turn)
         self.add_usage(reply.usage)
-        if self._attempt.is_retried:
+        if self._attempt.is_retried and self._envelope is None:
             check_text_came(reply.text, reply.finish_reason)
         counted = replace(reply, usage=self.counts)
         return self._session.read_reply(counted, self._turn, self._other_model())
@@ -98,24 +101,30 @@ class StreamedReply:
             is_over = bool(chunk.text) or self._surplus > _SURPLUS
             return is_over and not self._must_read_on(), ()
         session = self._session
-        if self._first_at is None and (chunk.text or chunk.reasoning):
+        text = chunk.text if self._envelope is None else self._envelope.add(chunk)
+        if self._first_at is None and (text or chunk.reasoning):
             self._first_at = session.now()
         feed = session.run._feed
         if chunk.reasoning and feed is not None and session.is_current_turn(self._turn):
             feed.on_delta(Delta.Reasoning(chunk.reasoning, self._turn))
-        if not chunk.text:
+        if not text:
             return False, ()
         if not session.is_current_turn(self._turn):
             # Meanwhile the run has ended, or is in another turn.
             return True, ()
-        self._has_text = self._has_text or not chunk.text.isspace()
-        deltas, stop, commands = session.core.push(chunk.text, self._turn, session.now())
+        self._has_text = self._has_text or not text.isspace()
+        return False, self._push(text)
+
+    def _push(self, text: str) -> list[Command]:
+        """Read more of the text. Returns calls that may start now."""
+        session, feed = self._session, self._session.run._feed
+        deltas, stop, commands = session.core.push(text, self._turn, session.now())
         if feed is not None:
             for delta in deltas:
                 feed.on_delta(delta)
         if stop:
             self._surplus = 0
-        return False, session.publish_events(commands)
+        return session.publish_events(commands)
 
     def close(self, *, broke: bool = False) -> list[Command]:
         """End the reply, complete or stopped. Returns the commands that follow from it.
@@ -134,7 +143,11 @@ class StreamedReply:
             if broke:
                 raise broken_off()
             check_text_came("text" if self._has_text else "", self._finish_reason)
-        return session.publish_events(
+        early: list[Command] = []
+        if self._envelope is not None and self._surplus is None:
+            rest = self._envelope.end(is_cut=self._finish_reason == "length")
+            early = self._push(rest) if rest else []
+        return early + session.publish_events(
             session.core.end_reply(
                 self._turn,
                 self._finish_reason,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, overload
 
 from callslip import _core
 from callslip._base.attribute_names import OF_AGENTS, knows_attributes
@@ -27,6 +27,7 @@ from callslip.agent._deps import needed_deps
 from callslip.agent._instructions import Instructions
 from callslip.agent._options import (
     accepted_options,
+    check_takes_tools,
     check_template,
     check_tool_names,
     checked_model,
@@ -90,9 +91,9 @@ class Agent(AgentRuns[AnswerT]):
             and the run keeps the text. The prompt has it after the tools, or at `instructions` in
             the protocol's template. Child runs of this agent have the same text.
         returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
-            `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
-            and the model has to answer again. Default: text, or any JSON value in the ticket
-            protocol.
+            `Literal`, `int` and so on; or a dict with a JSON Schema, for a value of plain JSON. An
+            answer of another type is the violation `invalid_answer`, and the model has to answer
+            again. Default: text, or any JSON value in the ticket protocol.
         check_task: Called with the task of each run that the program starts, and a `Context`,
             before the model is called or anything is logged. It may be async. Its exceptions
             propagate to the caller, and the run does not begin. Tasks that a model delegates are
@@ -139,6 +140,9 @@ class Agent(AgentRuns[AnswerT]):
             `execute_python_code` or `spawn_agent` to an agent that does not offer it.
         StoreError: The file cannot be opened, or another process writes to it.
     """
+
+    # Of `OneMoveAgent` alone.
+    _ends_at_call: ClassVar[bool] = False
 
     @overload
     def __init__(
@@ -199,8 +203,9 @@ class Agent(AgentRuns[AnswerT]):
         self.limits: Limits = Limits() if limits is None else check_limits(limits)
         self.on_limit, self.on_open_tickets = on_limit, on_open_tickets
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
+        check_takes_tools(self._model, self.protocol)
         check_tool_names(self.protocol, self._tools)
-        self._options = accepted_options(self._model, self._requested)
+        self._options = accepted_options(self._model, self._requested, self.protocol)
         self.system_prompt: str = self._setup.system_prompt
         check_template(self.protocol, self._setup, delegate=delegate, depth=self.limits.depth)
         self.store: TicketStore | None = store_of(store)

@@ -42,6 +42,7 @@ __all__ = [
     "OverrideOptions",
     "TaskCheck",
     "accepted_options",
+    "check_takes_tools",
     "check_template",
     "check_tool_names",
     "checked_model",
@@ -139,24 +140,49 @@ def checked_model(model: object) -> ModelCall:
     return call
 
 
-def accepted_options(model: ModelCall, requested: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_options(
+    model: ModelCall, requested: Mapping[str, Any], protocol: Protocol
+) -> dict[str, Any]:
     """Return the options that a model is passed: those that are set, and that it accepts."""
+    # The service of a model holds it to the form of its own tool calls.
+    left_out = {"grammar"} if protocol.native.takes_calls else set()
     return {
         name: value
         for name, value in requested.items()
-        if name in model.accepts and value is not False and value not in (None, [])
+        if name in model.accepts - left_out and value is not False and value not in (None, [])
     }
+
+
+def check_takes_tools(model: ModelCall, protocol: Protocol) -> None:
+    """Raise `UsageError` if the model takes no tools, and the protocol needs that."""
+    if not protocol.native.takes_calls or model.model is no_model:
+        return
+    for one in model.leaves():
+        if not one.takes_tools:
+            raise UsageError(
+                f"expected a model that takes tools for the {protocol.name} protocol: got "
+                f"{one.name}: pass protocol='react', or a model with tools= and tool_choice="
+            )
 
 
 def check_tool_names(protocol: Protocol, tools: Toolbox) -> None:
     """Raise `ToolError` if a tool has the name of a move."""
     reserved = protocol.native.reserved_tool_name
+    takes_calls = protocol.native.takes_calls
     for name in tools.names:
-        if name.upper() == reserved:
+        if takes_calls and not _NATIVE_NAME.fullmatch(name):
+            raise ToolError(
+                f"expected 1 to 64 letters, digits, _ and - as the name of a tool of the "
+                f"{protocol.name} protocol: got '{name}': {tools.rename_advice(name)}"
+            )
+        if reserved is not None and name.upper() == reserved.upper():
             raise ToolError(
                 f"a tool of the {protocol.name} protocol can't be named '{name}', the word that "
                 f"ends a run: {tools.rename_advice(name)}"
             )
+
+
+_NATIVE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def checked_task_check(check: TaskCheck | None) -> TaskCheck | None:

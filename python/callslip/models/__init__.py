@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from callslip.models._client_model import ClientModel
     from callslip.models._fallback import Fallback
     from callslip.models._grammar_forms import GrammarForm
+    from callslip.models._items import CallDelta, NativeCall, ToolChoice, ToolForm
     from callslip.models._priced import Priced
     from callslip.models._retrying import Retrying
 
 __all__ = [
     "BoundedModel",
     "Bounds",
+    "CallDelta",
     "ClientModel",
     "Fallback",
     "GrammarForm",
@@ -29,8 +31,11 @@ __all__ = [
     "Model",
     "ModelChunk",
     "ModelReply",
+    "NativeCall",
     "Priced",
     "Retrying",
+    "ToolChoice",
+    "ToolForm",
     "as_model",
 ]
 
@@ -38,9 +43,13 @@ __all__ = [
 _HOMES = {
     "BoundedModel": "_bounded",
     "Bounds": "_bounds",
+    "CallDelta": "_items",
     "Fallback": "_fallback",
+    "NativeCall": "_items",
     "Priced": "_priced",
     "Retrying": "_retrying",
+    "ToolChoice": "_items",
+    "ToolForm": "_items",
     "ClientModel": "_client_model",
     "GrammarForm": "_grammar_forms",
     "as_model": "_adapt",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -12,6 +13,8 @@ from callslip._base import _lazy
 from callslip._threads import pool
 from callslip.errors import ModelError
 from callslip.models._attempt import Attempt, report_reply
+from callslip.models._envelope import chunk_items, has_items, items_of
+from callslip.models._items import Item, TextItem
 from callslip.models._no_reply import empty_reply
 from callslip.models._reply import (
     AsyncReplyStream,
@@ -34,6 +37,7 @@ __all__ = [
     "in_time",
     "join_chunks",
     "read_whole",
+    "reply_chunk",
     "too_late",
     "whole_reply",
 ]
@@ -94,13 +98,16 @@ async def read_whole(reply: Reply) -> ModelReply:
 def join_chunks(chunks: Iterable[ModelChunk]) -> ModelReply:
     """Return the whole reply of a stream."""
     text, reasoning = [], []
+    items: list[Item] = []
     finish_reason, usage = None, {}
     for chunk in chunks:
         text.append(chunk.text)
         reasoning.append(chunk.reasoning)
+        items += chunk.items or chunk_items(chunk)
         finish_reason = chunk.finish_reason or finish_reason
         usage.update(read_usage(chunk.usage) or {})
-    return ModelReply("".join(text), finish_reason, usage or None, "".join(reasoning))
+    joined = tuple(items) if any(not isinstance(item, TextItem) for item in items) else ()
+    return ModelReply("".join(text), finish_reason, usage or None, "".join(reasoning), items=joined)
 
 
 def too_late(seconds: float) -> TimeoutError:
@@ -205,11 +212,10 @@ class _Request:
             return ReplyStream(self._relay(reply))
         if isinstance(reply, AsyncReplyStream):
             return AsyncReplyStream(self._relay_async(reply))
-        if attempt.is_retried:
+        if attempt.is_retried and not has_items(reply):
             check_text_came(reply.text, reply.finish_reason)
         report_reply(self._attempts)
-        usage = _Usage(attempt).add(reply.usage)
-        return ModelReply(reply.text, reply.finish_reason, usage, reply.reasoning)
+        return replace(reply, usage=_Usage(attempt).add(reply.usage))
 
     def _relay(self, stream: ReplyStream) -> Iterator[ModelChunk]:
         """Yield the chunks of a stream, and of the next attempt if it fails before its text."""
@@ -219,7 +225,7 @@ class _Request:
             timeout = self._attempt.timeout
             try:
                 if isinstance(reply, ModelReply):
-                    yield _chunk_of(reply)
+                    yield reply_chunk(reply)
                     return
                 try:
                     while (chunk := _within(timeout, partial(_next_of, reply))) is not None:
@@ -245,7 +251,7 @@ class _Request:
             timeout = self._attempt.timeout
             try:
                 if isinstance(reply, ModelReply):
-                    yield _chunk_of(reply)
+                    yield reply_chunk(reply)
                     return
                 try:
                     while (chunk := await in_time(timeout, _next_async(reply))) is not None:
@@ -277,9 +283,8 @@ class _Chunks:
         if is_broken and self._is_retried and not self.are_given:
             raise broken_off()
         self._end = chunk.finish_reason or self._end
-        self.are_given = self.are_given or bool(chunk.text)
-        usage = self._usage.add(chunk.usage)
-        yield ModelChunk(chunk.text, chunk.finish_reason, usage, chunk.reasoning)
+        self.are_given = self.are_given or bool(chunk.text or chunk.items or chunk.call)
+        yield replace(chunk, usage=self._usage.add(chunk.usage))
 
     def check_end(self) -> None:
         if self._is_retried and not self.are_given:
@@ -351,5 +356,7 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-def _chunk_of(reply: ModelReply) -> ModelChunk:
-    return ModelChunk(reply.text, reply.finish_reason, reply.usage, reply.reasoning)
+def reply_chunk(reply: ModelReply) -> ModelChunk:
+    """Return a whole reply as the one chunk of a stream."""
+    items = items_of(reply) if has_items(reply) else ()
+    return ModelChunk(reply.text, reply.finish_reason, reply.usage, reply.reasoning, items=items)

@@ -10,6 +10,7 @@ __all__ = [
     "CallDelta",
     "CallItem",
     "Data",
+    "Envelope",
     "FaultItem",
     "Item",
     "NativeCall",
@@ -17,6 +18,7 @@ __all__ = [
     "TextItem",
     "ToolChoice",
     "ToolForm",
+    "WrittenItem",
 ]
 
 Data: TypeAlias = Mapping[str, Any]
@@ -137,5 +139,18 @@ class FaultItem:
     raw: str = ""
 
 
-Item: TypeAlias = TextItem | ReasoningItem | CallItem | FaultItem
+class Envelope(str):
+    """A reply that is written in lines already, as the log has it: a scripted or recorded one."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenItem:
+    """A piece of a reply that is written already, as the log has it."""
+
+    text: str
+
+
+Item: TypeAlias = TextItem | ReasoningItem | CallItem | FaultItem | WrittenItem
 """An item of a reply, or a piece of one, in the service's order."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from callslip._base.options import shown
 from callslip.errors import ModelError
 from callslip.models._finish_reasons import quote_body
+from callslip.models._items import Envelope, WrittenItem
 from callslip.models._no_reply import check_body, check_chunks_came, kept_body, reply_in
 from callslip.models._piece import Reading
 from callslip.models._token_counts import check_counts
@@ -310,7 +311,8 @@ def _open(
     result: str | ModelReply | ReplyStream | AsyncReplyStream,
 ) -> ModelReply | ReplyStream | AsyncReplyStream:
     if isinstance(result, str):
-        return ModelReply(str(result))
+        text = str(result)
+        return ModelReply(text, items=(WrittenItem(text),) if isinstance(result, Envelope) else ())
     if isinstance(result, ModelReply):
         for name in ("text", "reasoning"):
             text = getattr(result, name)

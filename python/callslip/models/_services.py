@@ -21,6 +21,9 @@ from callslip.models._part_shapes import (
 )
 from callslip.models._reply import Message, Messages
 from callslip.models._turns import split_system
+from callslip.models.native._google import GoogleReader, add_tools, contents_of
+from callslip.models.native._reading import NativeReader
+from callslip.models.native._reply import Offer
 from callslip.parts import File, PartKind
 
 __all__ = ["BedrockModel", "CohereModel", "GoogleModel", "MistralModel", "OllamaModel"]
@@ -50,6 +53,7 @@ class GoogleModel(ClientModel):
     _FORMS = _SCHEMA_FORMS
     _SHAPES: ClassVar[Shapes] = GOOGLE
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset(GOOGLE)
+    _TAKES_TOOLS = True
 
     def _find_provider(self) -> str | None:
         api = getattr(self._client, "_api_client", None)
@@ -66,9 +70,26 @@ class GoogleModel(ClientModel):
             }
             for turn in turns
         ]
+        return self._call(contents, request)
+
+    def _call(self, contents: list[dict[str, Any]], request: dict[str, object]) -> object:
         models = self._client.models
         call = models.generate_content_stream if self._stream else models.generate_content
         return call(model=self.model, contents=contents, config=request)
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        config = dict(request)
+        add_tools(config, offer)
+        system, contents = contents_of(messages)
+        if system:
+            config["system_instruction"] = system
+        return self._call(contents, config)
+
+    def _reader(self, offer: Offer) -> NativeReader:
+        del offer
+        return GoogleReader()
 
     def _put_grammar(self, request: dict[str, object], form: GrammarForm, text: _Grammar) -> None:
         del form

@@ -7,9 +7,9 @@ from typing import Any
 
 from callslip.models._reply import Message
 
-__all__ = ["alternating", "split_system"]
+__all__ = ["OPENING", "alternating", "split_system"]
 
-_OPENING = "Hello."
+OPENING = "Hello."
 """The user's message before one of the model that begins a conversation."""
 
 
@@ -46,5 +46,5 @@ def split_system(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Messa
         if parts and role != "system":
             turns[-1]["parts"] = [*turns[-1].get("parts", ()), *parts]
     if turns and turns[0]["role"] == "assistant":
-        turns.insert(0, {"role": "user", "content": _OPENING})
+        turns.insert(0, {"role": "user", "content": OPENING})
     return "\n\n".join(system), turns

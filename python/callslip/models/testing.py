@@ -26,9 +26,12 @@ from callslip.errors import UsageError
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens, check_context
+from callslip.models._direct import reply_chunk
+from callslip.models._envelope import envelope_of, has_items
+from callslip.models._items import Envelope, WrittenItem
 from callslip.models._offered import check_messages
 from callslip.models._parts import check_parts
-from callslip.models._reply import Message, Messages, ModelChunk, ModelReply
+from callslip.models._reply import Message, Messages, ModelChunk, ModelReply, open_result
 from callslip.parts import PartKind
 
 __all__ = ["FunctionModel", "Piece", "Request", "ScriptedModel", "ScriptedReply", "UnexpectedCall"]
@@ -95,7 +98,8 @@ class _Recorder:
         pieces = self._pieces(reply)
         if pieces is not None:
             return _stream(pieces, request)
-        whole = reply if isinstance(reply, ModelReply) else ModelReply(cast("str", reply))
+        whole = cast("ModelReply", open_result(reply)) if isinstance(reply, str) else reply
+        assert isinstance(whole, ModelReply)
         request.sent, request.closed = whole.text, True
         return whole
 
@@ -136,6 +140,7 @@ class ScriptedModel:
 
     # In the ticket protocol, the run waits for calls before it asks for the next reply.
     is_scripted = True
+    accepts = frozenset({"stop", "seed", "max_tokens", "tools", "tool_choice"})
 
     def __init__(
         self,
@@ -257,7 +262,8 @@ class FunctionModel:
         self._call = ModelCall(function)
         self.parts: frozenset[PartKind] = check_parts(parts) or self._call.parts
         self._call.parts = self.parts
-        self.accepts: frozenset[str] = self._call.accepts
+        # A function of the messages alone may return calls too.
+        self.accepts: frozenset[str] = self._call.accepts | {"tools", "tool_choice"}
         self.grammar_form: str | None = self._call.grammar_form
         self.bounds: Bounds | None = self._call.bounds
         self.is_async: bool = self._call.is_async
@@ -331,6 +337,9 @@ def _check_piece(piece: object) -> None:
 
 
 def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
+    if isinstance(reply, Envelope) or (isinstance(reply, ModelReply) and has_items(reply)):
+        yield from _cut_items(reply, size)
+        return
     whole = ModelReply(reply, "stop") if isinstance(reply, str) else reply
     if whole.reasoning:
         yield ModelChunk(reasoning=whole.reasoning)
@@ -339,17 +348,36 @@ def _cut(reply: str | ModelReply, size: int) -> Iterator[Piece]:
     yield ModelChunk("", whole.finish_reason, whole.usage)
 
 
+def _cut_items(reply: Envelope | ModelReply, size: int) -> Iterator[Piece]:
+    """Yield the pieces of a reply with tool calls of the model's own."""
+    if isinstance(reply, Envelope):
+        reply = ModelReply(finish_reason="stop", items=(WrittenItem(str(reply)),))
+    written = envelope_of(reply)
+    for start in range(0, len(written), size):
+        yield ModelChunk(items=(WrittenItem(written[start : start + size]),))
+    yield ModelChunk("", reply.finish_reason, reply.usage)
+
+
 def _stream(pieces: Iterable[Piece], request: Request) -> Generator[ModelChunk]:
     try:
         for piece in pieces:
             _check_piece(piece)
             if isinstance(piece, BaseException):
                 raise piece
-            chunk = ModelChunk(piece) if isinstance(piece, str) else piece
+            chunk = _chunk_of(piece)
             request.sent += chunk.text
             yield chunk
     finally:
         request.closed = True
+
+
+def _chunk_of(piece: str | ModelChunk | ModelReply) -> ModelChunk:
+    if isinstance(piece, Envelope):
+        return ModelChunk(items=(WrittenItem(str(piece)),))
+    if isinstance(piece, str):
+        return ModelChunk(piece)
+    # A reply ends a stream as a chunk does.
+    return piece if isinstance(piece, ModelChunk) else reply_chunk(piece)
 
 
 def _as_async(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -63,9 +64,14 @@ class MessageCache:
         assert self._core is not None
         message = self._core.message(position)
         shown: Message = {"role": message.role, "content": message.content}
+        if message.items is not None:
+            shown["items"] = json.loads(message.items)
         if message.parts:
             if self.files is not None:
-                shown["content"] = self.files.noted(position, message.content, message.parts)
+                noted = self.files.noted(position, message.content, message.parts)
+                if message.items is not None:
+                    shown["items"].append({"text": noted.removeprefix(message.content).strip()})
+                shown["content"] = noted
             shown["parts"] = [File._of(part) for part in message.parts]
             self.has_parts = True
         return shown

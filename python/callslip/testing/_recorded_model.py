@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Generator, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from callslip import errors
 from callslip._base.backoff import headers_of, retry_after
 from callslip.models._call import ModelCall
 from callslip.models._direct import answer
+from callslip.models._envelope import EnvelopePieces, chunk_items, envelope_of, has_items
+from callslip.models._items import TextItem, WrittenItem
 from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result
 from callslip.models._retry_rules import status_of
 from callslip.testing._replies import Asked, RecordedReply
@@ -60,7 +62,9 @@ class RecordedModel:
         call = None if model is None else ModelCall(model)
         self._recording = recording
         self._inner = call
-        self.accepts: frozenset[str] = frozenset() if call is None else call.accepts
+        # A replay may be that of a native run.
+        tools = frozenset({"tools", "tool_choice"})
+        self.accepts: frozenset[str] = tools if call is None else call.accepts
         self.grammar_form: str | None = None if call is None else call.grammar_form
         self.bounds: Bounds | None = None if call is None else call.bounds
         self.context: int | None = None if call is None else call.context
@@ -108,10 +112,13 @@ class RecordedModel:
         return answer(self._inner.attempts(), messages, options, is_async=self._inner.is_async)
 
     def _keep(self, asked: Asked, reply: ModelReply, *, streamed: bool = False) -> ModelReply:
-        text = self._recording.clean(reply.text)
-        kept = RecordedReply(text, reply.finish_reason, _usage(reply.usage), streamed=streamed)
+        is_native = has_items(reply)
+        text = self._recording.clean(envelope_of(reply) if is_native else reply.text)
+        usage = _usage(reply.usage)
+        kept = RecordedReply(text, reply.finish_reason, usage, streamed=streamed, native=is_native)
         self._recording.add(asked, kept)
-        return ModelReply(text, reply.finish_reason, reply.usage, reply.reasoning)
+        items = (WrittenItem(text),) if is_native else ()
+        return replace(reply, text="" if is_native else text, calls=(), items=items)
 
     def _keep_error(self, asked: Asked, text: str, error: Exception) -> None:
         row = {
@@ -157,7 +164,9 @@ class RecordedModel:
             return self._replay_part(reply)
         if reply.streamed:
             return self._replay_stream(reply)
-        return ModelReply(reply.text, reply.finish_reason, reply.usage)
+        items = (WrittenItem(reply.text),) if reply.native else ()
+        text = "" if reply.native else reply.text
+        return ModelReply(text, reply.finish_reason, reply.usage, items=items)
 
     def _replay_part(self, reply: RecordedReply) -> Generator[ModelChunk]:
         yield from self._replay_stream(reply)
@@ -166,8 +175,11 @@ class RecordedModel:
     @staticmethod
     def _replay_stream(reply: RecordedReply) -> Generator[ModelChunk]:
         # In two pieces: a reader may look at one more piece after the end of a move.
-        yield ModelChunk(reply.text[:-1])
-        yield ModelChunk(reply.text[-1:], reply.finish_reason, reply.usage)
+        first, last = ModelChunk(reply.text[:-1]), ModelChunk(reply.text[-1:])
+        if reply.native:
+            first, last = (ModelChunk(items=(WrittenItem(one.text),)) for one in (first, last))
+        yield first
+        yield replace(last, finish_reason=reply.finish_reason, usage=reply.usage)
 
 
 class _Heard:
@@ -182,22 +194,34 @@ class _Heard:
 
     def take(self, chunk: ModelChunk) -> None:
         before = self._reply
+        items = before.items + (chunk.items or chunk_items(chunk))
         self._reply = ModelReply(
             before.text + chunk.text,
             chunk.finish_reason or before.finish_reason,
             {**(_usage(before.usage) or {}), **(_usage(chunk.usage) or {})} or None,
+            items=items,
         )
 
     def keep(self) -> None:
         model, reply = self._model, self._reply
+        if all(isinstance(item, TextItem) for item in reply.items):
+            reply = replace(reply, items=())
         if self.error is not None:
             model._keep_error(self._asked, reply.text, self.error)
         elif self.is_cut:
-            text = model._recording.clean(reply.text)
-            kept = RecordedReply(text, reply.finish_reason, _usage(reply.usage), cut=True)
+            is_native = has_items(reply)
+            text = model._recording.clean(_part_of(reply) if is_native else reply.text)
+            usage = _usage(reply.usage)
+            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, native=is_native)
             model._recording.add(self._asked, kept)
         else:
             model._keep(self._asked, reply, streamed=True)
+
+
+def _part_of(reply: ModelReply) -> str:
+    """Return the envelope of a reply as far as it came."""
+    pieces = EnvelopePieces()
+    return "".join(pieces.write(item) for item in reply.items)
 
 
 def _usage(usage: object) -> dict[str, float] | None:

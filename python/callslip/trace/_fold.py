@@ -189,7 +189,9 @@ class _Reading:
             ending=self.ending,
             opening=opening,
             turns=tuple(
-                turn.finish(tuple(spans[names[id(draft)]] for draft in turn.tickets))
+                turn.finish(
+                    tuple(spans[names[id(draft)]] for draft in turn.tickets), self.head["protocol"]
+                )
                 for _, turn in sorted(self.turns.items())
             ),
             notes=tuple(self.notes),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from callslip._core import Protocol as CoreProtocol
+from callslip._protocols import PROTOCOL_NAMES
 from callslip.events import (
     AnswerOffered,
     Event,
@@ -157,11 +159,22 @@ class TurnDraft:
                 if (span := span_of(call)) is not None
             ]
 
-    def finish(self, tickets: tuple[TicketSpan, ...]) -> Turn:
-        """Return the turn with its tickets."""
+    def finish(self, tickets: tuple[TicketSpan, ...], protocol: str) -> Turn:
+        """Return the turn with its tickets.
+
+        Args:
+            tickets: Those of its calls.
+            protocol: The name of the protocol.
+        """
         reply: str | None = self._fields.get("reply")
-        offsets = (offset for _, span, _ in self._marks for offset in span)
-        places = characters_at(reply or "", offsets)
+        offsets = [offset for _, span, _ in self._marks for offset in span]
+        if reply is not None and protocol in PROTOCOL_NAMES:
+            reply, shown = CoreProtocol.shown_reply(protocol, reply, offsets)
+            self._fields["reply"] = reply
+        else:
+            shown = offsets
+        characters = characters_at(reply or "", shown)
+        places = {at: characters[there] for at, there in zip(offsets, shown, strict=True)}
         marks: list[Mark] = [
             Mark(kind=kind, start=places[start], end=places[end], label=label)  # type: ignore[arg-type]
             for kind, (start, end), label in self._marks

@@ -276,7 +276,13 @@ impl RunState {
         }
         self.calls.drop_early();
         let raw = self.conversation.messages.last().map_or("", |message| &message.content);
-        self.conversation.entries.push(MessageEntry::Violation(feedback::render(protocol, violation, raw)));
+        let feedback = feedback::render(protocol, violation, raw);
+        self.conversation.entries.push(if protocol.pairs_results() {
+            let call = violation.span.and_then(|span| protocol.call_at(raw, span));
+            MessageEntry::Refused { feedback, call }
+        } else {
+            MessageEntry::Violation(feedback)
+        });
     }
 
     fn on_last_turn(&mut self, limit: Limit, protocol: &dyn Protocol) {

@@ -2,8 +2,9 @@
 
 use super::{Phase, RunState};
 use crate::part::Part;
-use crate::protocol::{Message, MessageEntry, Outcomes, Protocol, Role};
+use crate::protocol::{Answered, Message, MessageEntry, Outcomes, Protocol, Role};
 use crate::ticket::{Ticket, TicketId};
+use std::sync::Arc;
 
 /// Bytes of a result that is no longer than the sentence that would replace it.
 const SHORT: usize = 64;
@@ -13,7 +14,8 @@ impl RunState {
         self.position.midway = false;
         self.calls.count_early();
         let mut entries = Vec::with_capacity(self.calls.batch.len() + self.conversation.entries.len());
-        for id in std::mem::take(&mut self.calls.batch).into_values() {
+        let batch = std::mem::take(&mut self.calls.batch);
+        for id in batch.values().copied() {
             let Some(ticket) = self.calls.tickets.get(id) else { continue };
             if ticket.detached {
                 entries.push(MessageEntry::Spawned(id));
@@ -40,15 +42,17 @@ impl RunState {
             let mut listed = std::mem::take(&mut self.conversation.changed);
             listed.extend(self.calls.open.keys());
             let listed: Vec<TicketId> = listed.into_iter().collect();
+            self.conversation.untrusted |= self.shows_untrusted(&entries, protocol);
+            let reply = self.answered(protocol);
             let outcomes = Outcomes {
                 tickets: &self.calls.tickets,
                 result_bytes: self.conversation.result_bytes,
                 framed: self.conversation.framed,
                 listed: self.position.last_turn.is_none().then_some(&listed),
                 own_task: self.conversation.own_task.as_deref(),
+                answered: reply.as_deref().map(|reply| Answered { reply, tickets: &batch }),
             };
             let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
-            self.conversation.untrusted |= self.shows_untrusted(&entries, protocol);
             message.parts = self.shown_parts(&entries, protocol);
             message.parts.append(&mut self.conversation.said_parts);
             let long = |entry: &MessageEntry| match entry {
@@ -72,6 +76,13 @@ impl RunState {
         }
         self.position.turn = turn;
         self.position.phase = Phase::Asking;
+    }
+
+    /// The reply whose calls the next message answers.
+    fn answered(&self, protocol: &dyn Protocol) -> Option<Arc<str>> {
+        // Before the first turn there is an earlier conversation at most, which is text.
+        let last = self.conversation.messages.last().filter(|last| last.role == Role::Assistant);
+        last.filter(|_| protocol.pairs_results() && self.position.turn > 0).map(|last| Arc::clone(&last.content))
     }
 
     /// The tickets whose outcomes these entries show.

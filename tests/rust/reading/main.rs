@@ -14,6 +14,7 @@ mod conformance;
 mod corpus;
 mod invariants;
 mod meant;
+mod native;
 #[path = "../one_line.rs"]
 mod one_line;
 mod reply_properties;

@@ -18,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PLACES = 5
+_UNREADABLE = "INVALID_JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,15 @@ class Call:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The arguments, for a service that takes an object."""
-        return cast("dict[str, Any]", json.loads(self.arguments))
+        """The arguments, for a service that takes an object.
+
+        A key that stands twice was refused by the reader: the text alone shows the model why.
+        """
+        try:
+            value = json.loads(self.arguments, object_pairs_hook=_with_each_key_once)
+        except ValueError:
+            value = {_UNREADABLE: self.arguments}
+        return cast("dict[str, Any]", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +185,18 @@ def _object_text(arguments: str) -> str:
             return arguments
     except (ValueError, RecursionError):
         pass
-    return json.dumps({"INVALID_JSON": arguments.encode(errors="replace").decode()})
+    return json.dumps({_UNREADABLE: arguments.encode(errors="replace").decode()})
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(_UNREADABLE)
+    return found
 
 
 def _base36(number: int, width: int) -> str:

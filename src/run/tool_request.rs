@@ -1,0 +1,68 @@
+//! What a request of a native run offers: the tools, and which of them may be called.
+
+use super::machine::RunMachine;
+use crate::protocol::Readable;
+use crate::protocol::native::{ANSWER, ANSWER_TOOL};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// A tool as a model's service is told of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolForm {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Json,
+}
+
+/// Which tools the next reply may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ToolChoice {
+    /// `auto`, `required` or `none`.
+    pub mode: &'static str,
+    /// The one tool that is to be called.
+    pub tool: Option<&'static str>,
+    /// Whether there may be several calls.
+    pub parallel: bool,
+}
+
+impl RunMachine {
+    /// The tools of every request, in the order of the agent: a prefix that is the same is not read again.
+    pub fn tool_forms(&self) -> Vec<ToolForm> {
+        let form = |name: &str, description: &str, parameters: &Json| ToolForm {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: parameters.clone(),
+        };
+        let tools = self.setup.tools.iter().map(|tool| form(&tool.name, &tool.description, &tool.parameters));
+        let answer = self.setup.protocol.options().typed().map(|returns| {
+            form(ANSWER_TOOL, "Give the final answer to the user. It ends the task.", &returns.wrapped(ANSWER))
+        });
+        tools.chain(answer).collect()
+    }
+
+    /// Which of them the next reply may call.
+    pub fn tool_choice(&self) -> ToolChoice {
+        let moves = self.possible_moves();
+        let answer = self.setup.protocol.answer_tool();
+        let (mode, tool) = match (moves.calls, moves.finish, answer) {
+            (false, _, Some(answer)) => ("required", Some(answer)),
+            (false, _, None) => ("none", None),
+            (true, true, None) => ("auto", None),
+            (true, true, Some(answer)) if self.setup.tools.is_empty() => ("required", Some(answer)),
+            (true, _, _) => ("required", None),
+        };
+        ToolChoice { mode, tool, parallel: self.setup.protocol.has_parallel_calls() }
+    }
+
+    /// A message of the run in its items; `None` where it is text, as all of an earlier conversation is.
+    pub fn readable(&self, position: usize) -> Option<Readable> {
+        // The prompt stands before them.
+        if position <= self.messages_before_task() {
+            return None;
+        }
+        self.setup.protocol.readable(self.state.conversation.messages.get(position)?)
+    }
+}
