@@ -60,9 +60,13 @@ class CallTracks:
         track.id, track.tool = track.id or name, track.tool or tool
         return CallItem(track.number, first_id, first_tool, arguments, data)
 
-    def ends(self) -> tuple[CallItem, ...]:
-        """Return the ends of all calls."""
-        return tuple(CallItem(number, is_whole=True) for number in range(self.count))
+    def ends(self, *, but_last: bool = False) -> tuple[CallItem, ...]:
+        """Return the ends of all calls.
+
+        Args:
+            but_last: Whether the last one is open, because the reply was cut. Default false.
+        """
+        return tuple(CallItem(number, is_whole=True) for number in range(self.count - but_last))
 
 
 def arguments_text(arguments: object) -> str:

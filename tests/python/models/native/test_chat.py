@@ -547,6 +547,12 @@ def test_a_cut_call_has_no_end() -> None:
     assert (piece.finish_reason, items) == ("length", ())
 
 
+def test_a_whole_reply_that_was_cut() -> None:
+    cut = [*SCENES["one call"], *SCENES["cut by length"]]
+    items = ChatReader("chat").take(whole(cut), whole=True)[1]
+    assert [item.index for item in items if isinstance(item, CallItem) and item.is_whole] == [0]
+
+
 def test_the_older_interface() -> None:
     legacy = [
         {"name": "weather", "arguments": ""},
