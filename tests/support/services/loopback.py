@@ -29,9 +29,11 @@ class Loopback(ThreadingHTTPServer):
         split: The characters of a piece of streamed text.
         mixed: Whether the pieces of several calls come in turn.
         bodies: The requests so far.
+        keeps_open: Whether a client may send its next request in the same connection.
     """
 
     daemon_threads = True
+    keeps_open = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -118,5 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
+        if not self.server.keeps_open:
+            self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(body)
