@@ -1,4 +1,4 @@
-"""A service of a model on this machine: it answers from a script, and refuses what it must."""
+"""A service of a model on this machine, with scripted answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What a reply of a script holds, in order: ("text", words), ("think", words), ("redacted", words),
-# ("call", id, name, arguments), ("refusal", words), ("cut",), which ends it with the limit on its
-# tokens, and ("broken",), whose stream ends without a word.
+# The items of a scripted reply, in order: ("text", words), ("think", words), ("redacted", words),
+# ("call", id, name, arguments), ("refusal", words), ("cut",) and ("broken",). A cut reply ends at
+# the limit on its tokens. A broken stream ends without an event for it.
 Item = tuple[str, ...]
 Reply = list[Item]
 Event = dict[str, Any]
@@ -79,7 +79,7 @@ class Loopback(ThreadingHTTPServer):
 
 @contextmanager
 def running(service: Loopback) -> Iterator[Loopback]:
-    """A running service."""
+    """Run a service in a thread."""
     with service:
         thread = threading.Thread(target=service.serve_forever, args=(0.01,))
         thread.start()

@@ -42,7 +42,7 @@ def picture() -> Image:
 @pytest.fixture(scope="module")
 def services():
     with running(AnthropicService()) as first, running(ResponsesService()) as second:
-        # No client keeps a socket that nobody closes.
+        # So no socket is left open at the end.
         first.keeps_open = second.keeps_open = False
         yield {"anthropic": first, "responses": second}
 
@@ -113,7 +113,7 @@ def test_a_run_is_resumed_from_every_beginning_of_its_log(services, first, name)
     lines = result.run.export().splitlines(keepends=True)
     service, model = services[name], model_of(services, name)
     for end in range(1, len(lines)):
-        # What the service has told of its items is known to it.
+        # `begin` would make the service forget its items.
         service.script = [END]
         with TicketStore() as store:
             run_id = store.import_run("".join(lines[:end]), trust=True)
