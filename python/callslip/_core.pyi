@@ -220,6 +220,10 @@ class Ending:
     def limit(self) -> str | None:
         """The name of the limit that was reached, in the last turn or at the end."""
 
+    @property
+    def at_calls(self) -> bool:
+        """Whether the value is the checked calls at which the run has ended, and not an answer."""
+
 @final
 class Shortened:
     """The part of a conversation that the model is shown no longer."""
@@ -1099,6 +1103,7 @@ class Setup:
         early_stop: bool,
         early_start: bool,
         checks_answer: bool,
+        ends_at_call: bool,
     ) -> Setup: ...
 
 @final

@@ -200,13 +200,15 @@ pub(super) struct PyEnding {
     success: Option<bool>,
     error: Option<String>,
     limit: Option<&'static str>,
+    /// Whether the value is the calls at which the run has ended.
+    at_calls: bool,
 }
 
 impl PyEnding {
-    pub(super) fn new(py: Python<'_>, ending: Ending, limit: Option<Limit>) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, ending: Ending, limit: Option<Limit>, at_calls: bool) -> PyResult<Self> {
         let value = to_python(py, &ending.value)?.unbind();
         let Ending { reason, success, error, .. } = ending;
-        Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name) })
+        Ok(Self { reason: reason.name(), value, success, error, limit: limit.map(Limit::name), at_calls })
     }
 }
 

@@ -387,12 +387,12 @@ impl PyRunView {
     /// How the run ended; `None` until then.
     #[getter]
     fn ending(&self, py: Python<'_>) -> CoreResult<Option<PyEnding>> {
-        let (ending, limit) = {
+        let (ending, limit, at_calls) = {
             let run = self.lock()?;
-            let state = run.machine().state();
-            (state.position.ending.clone(), state.position.limit)
+            let position = &run.machine().state().position;
+            (position.ending.clone(), position.limit, run.machine().ended_at_calls())
         };
-        Ok(ending.map(|ending| PyEnding::new(py, ending, limit)).transpose()?)
+        Ok(ending.map(|ending| PyEnding::new(py, ending, limit, at_calls)).transpose()?)
     }
 
     /// How many messages stand between the prompt and the task: those of an example, and an earlier conversation.

@@ -61,7 +61,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer))]
+    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer, ends_at_call))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -80,6 +80,7 @@ impl PySetup {
         early_stop: bool,
         early_start: bool,
         checks_answer: bool,
+        ends_at_call: bool,
     ) -> CoreResult<Self> {
         let limits = options::limits(limits)?;
         let setup = Arc::new(Setup {
@@ -97,6 +98,7 @@ impl PySetup {
             checks_answer,
             early_stop,
             early_start,
+            ends_at_call,
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }

@@ -32,6 +32,9 @@ impl RunMachine {
                 Ok(planned) => {
                     let turn = self.state.position.turn;
                     self.emit(Event::Moved { turn, moved, spans }, now);
+                    if self.setup.ends_at_call {
+                        return self.end_at_calls(&planned, now);
+                    }
                     for call in planned {
                         self.open(call, now);
                     }
@@ -60,6 +63,9 @@ impl RunMachine {
             Move::Call { calls } => plan::calls(calls, &self.state.calls.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
+        if self.setup.ends_at_call {
+            return Ok(planned);
+        }
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
         let runs = plan::runs(&planned);
         self.check_shared_limits(now, |account| account.reserve(tickets, runs)).map_err(Refusal::Limit)?;

@@ -131,9 +131,18 @@ pub struct Setup {
     pub early_stop: bool,
     /// Whether a readonly call starts while the rest of its block is still arriving.
     pub early_start: bool,
+    /// Whether the run ends at its first valid move, with the checked calls of a call as its value. Nothing is opened, so
+    /// that limits of tickets and runs have nothing to count, and nothing starts early or refers to a result.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ends_at_call: bool,
 }
 
 impl Setup {
+    /// Whether a task can be delegated by a move.
+    pub(super) fn offers_delegation(&self) -> bool {
+        self.delegates && !self.ends_at_call
+    }
+
     /// The setup of a run that waits for its agent: nothing of it is known here.
     pub fn unknown() -> Self {
         Self {
@@ -151,6 +160,7 @@ impl Setup {
             checks_answer: false,
             early_stop: false,
             early_start: false,
+            ends_at_call: false,
         }
     }
 }

@@ -33,6 +33,7 @@ impl Comparison {
         let mut found = Self { has_same_calls: true, knows_types, ..Self::default() };
         let options = |setup: &Setup| stored_protocol::to_json(&*setup.protocol).unwrap_or_default();
         compare_options(names.0, &options(kept), &options(offered), &mut found.differences);
+        compare_ends(kept.ends_at_call, offered.ends_at_call, &mut found.differences);
         compare_answers(kept.protocol.returns(), offered.protocol.returns(), &mut found.differences);
         found.compare_tools(&kept.tools, more, &offered.tools);
         found
@@ -147,6 +148,13 @@ fn asks(approval: Approval) -> &'static str {
     }
 }
 
+fn compare_ends(kept: bool, offered: bool, found: &mut Vec<String>) {
+    let ends = |at_call: bool| if at_call { "ends at its first call" } else { "makes its calls" };
+    if kept != offered {
+        found.push(format!("the run {}, one of this agent {}: use the agent of the run", ends(kept), ends(offered)));
+    }
+}
+
 fn compare_answers(kept: Option<&AnswerType>, offered: Option<&AnswerType>, found: &mut Vec<String>) {
     let shape = |answer: Option<&AnswerType>| answer.map_or_else(|| "no type".to_owned(), AnswerType::shape);
     let narrower = match (kept, offered) {
@@ -168,7 +176,9 @@ impl Setup {
         let returns = self.protocol.returns().map(AnswerType::shape);
         let mut tools: Vec<Json> = self.tools.iter().filter(|tool| !tool.kind.is_built_in()).map(tool_shape).collect();
         tools.sort_by_key(ToString::to_string);
-        sha256([serde_json::json!([self.protocol.name(), options, returns, tools]).to_string()])
+        let shape = serde_json::json!([self.protocol.name(), options, returns, tools]).to_string();
+        // Where it is off, shapes are those of earlier versions.
+        sha256([&*shape, if self.ends_at_call { "ends_at_call" } else { "" }])
     }
 }
 

@@ -8,6 +8,7 @@ pub mod command;
 mod compatibility;
 mod dispatch;
 mod ending;
+mod ends_at_call;
 pub mod event;
 mod given;
 mod input;

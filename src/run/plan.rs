@@ -1,6 +1,7 @@
 //! From the calls of a reply to tickets: each is looked up, checked and guarded before any of them is opened.
 
 use super::command::Setup;
+use super::ends_at_call::refuse_references;
 use super::event::Start;
 use super::limits::Limit;
 use super::reference::{self, Names};
@@ -102,7 +103,10 @@ pub(super) fn calls(
         }
     }
     let more = runs(&planned);
-    if more > 0 && setup.limits.runs.is_some_and(|limit| state.spent().runs.saturating_add(more) > limit) {
+    if more > 0
+        && !setup.ends_at_call
+        && setup.limits.runs.is_some_and(|limit| state.spent().runs.saturating_add(more) > limit)
+    {
         return Err(Refusal::Limit(Limit::Runs));
     }
     Ok(planned)
@@ -116,7 +120,7 @@ pub(super) fn runs(planned: &[Planned]) -> u32 {
 
 /// Plans the run of a delegated task (ticket).
 pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -> Result<Planned, Refusal> {
-    if !setup.delegates {
+    if !setup.offers_delegation() {
         let message = "expected CALL, AWAIT, LOAD_TICKET or RETURN: this run does not offer DELEGATE";
         return Err(Violation::new(Code::NotOffered, message).hint("do the task yourself with the base tools").into());
     }
@@ -160,6 +164,9 @@ fn own_task() -> Violation {
 
 /// Budgets are reserved for the whole reply before any of its calls starts.
 fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
+    if setup.ends_at_call {
+        return Ok(());
+    }
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(fresh);
     let opened = state.spent().tickets.saturating_add(fresh);
     if setup.limits.tickets.is_some_and(|limit| opened > limit) {
@@ -233,7 +240,10 @@ impl Block<'_> {
             Some(description) if !description.is_empty() => description.to_owned(),
             _ => describe(&tool, &arguments),
         };
-        let fills = self.start.fills_defaults() && needs.is_empty() && approval != Approval::NotNeeded;
+        let fills = self.start.fills_defaults()
+            && !self.setup.ends_at_call
+            && needs.is_empty()
+            && approval != Approval::NotNeeded;
         let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
@@ -260,6 +270,13 @@ impl Block<'_> {
     /// The tickets whose outcomes a call uses, because it refers to them or waits for them.
     fn needs(&self, call: &ToolCall, last: bool) -> Result<Needs, Violation> {
         let arguments = Arc::clone(&call.arguments);
+        if self.setup.ends_at_call {
+            let named = |name: &str| self.later.contains_key(name) || self.names.contains_key(name);
+            if self.setup.protocol.references() {
+                refuse_references(call, named, &self.ids)?;
+            }
+            return Ok(Needs { arguments, pointers: Vec::new(), tickets: Vec::new() });
+        }
         if let Some(spec) = self.setup.tools.get(&call.tool).filter(|spec| spec.kind == ToolKind::Wait) {
             if !last {
                 let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);

@@ -46,7 +46,7 @@ impl RunMachine {
             }
         }
         // A first move that must be a call is no task for others.
-        let delegates = setup.delegates && (finish || !in_progress.is_empty() || !completed.is_empty());
+        let delegates = setup.offers_delegation() && (finish || !in_progress.is_empty() || !completed.is_empty());
         PossibleMoves { calls, delegates, finish, in_progress, completed, agents }
     }
 

@@ -29,7 +29,8 @@ impl RunMachine {
         }
         // A native model sees its whole reply again, with a result for each call.
         stream.stop |= stream.refused.is_some() && !self.setup.protocol.pairs_results();
-        if self.setup.early_start && !stream.stop && stream.refused.is_none() && stream.decoder.stands_first() {
+        let may_start = self.setup.early_start && !self.setup.ends_at_call;
+        if may_start && !stream.stop && stream.refused.is_none() && stream.decoder.stands_first() {
             self.start_early(&deltas, stream.decoder.calls(), now);
         }
         let stop = stream.stop;

@@ -6,8 +6,9 @@
 use super::describe::{short_type, truncate};
 use super::formats;
 use super::problem::misread;
+use super::render::tidy;
 use super::sample_call::spaced;
-use super::set::ToolSet;
+use super::set::{ToolSet, ToolSetError};
 use super::spec::{Effect, ToolKind, ToolSpec};
 use super::types::{Schema, Types};
 use crate::reply::json_text;
@@ -19,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 /// The names that protocols have for an answer.
 const FIELDS: [&str; 3] = ["final_answer", "value", "answer"];
 
-/// Where references lead in a schema.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// What stands at the root of a schema: where references lead, and its dialect.
+const OF_ROOT: [&str; 3] = ["$schema", "$defs", "definitions"];
 
 /// Keywords that the short form of a type shows.
 const SHOWN: [&str; 11] = [
@@ -96,7 +97,11 @@ impl AnswerType {
     /// Reports why it cannot.
     pub fn compile(&self, field: &str) -> Result<(), String> {
         let unusable = || "the JSON Schema of the answer is not an object".to_owned();
-        self.tools(field).ok_or_else(unusable)?.compile().map_err(|error| error.to_string())
+        self.tools(field).ok_or_else(unusable)?.compile().map_err(|error| match error {
+            // The tool is a detail.
+            ToolSetError::Parameters { cause, .. } => cause,
+            error => error.to_string(),
+        })
     }
 
     /// Whether it is text and nothing more, as without a type.
@@ -168,7 +173,8 @@ impl AnswerType {
     /// The schema as JSON text, where it says more than the short form shows.
     pub fn details(&self) -> Option<String> {
         let long = short_type(Schema::root(&self.0.schema), DEPTH).chars().count() > LONG;
-        (long || says_more(&self.0.schema)).then(|| self.0.schema.to_string())
+        let tidied = tidy(&self.0.schema);
+        (long || says_more(&tidied)).then(|| tidied.to_string())
     }
 
     /// An answer that was made up, as JSON text; `None` where none could be made that fits.
@@ -182,9 +188,9 @@ impl AnswerType {
         let mut root = Map::new();
         let mut own = self.0.schema.clone();
         if let Json::Object(map) = &mut own {
-            for key in DEFINITIONS {
-                if let Some(definitions) = map.remove(key) {
-                    root.insert(key.to_owned(), definitions);
+            for key in OF_ROOT {
+                if let Some(value) = map.remove(key) {
+                    root.insert(key.to_owned(), value);
                 }
             }
         }

@@ -80,6 +80,9 @@ class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
     def store(self) -> TicketStore | None: ...
 
     @property
+    def _ends_at_call(self) -> bool: ...
+
+    @property
     def _model(self) -> ModelCall: ...
 
     @property

@@ -45,6 +45,9 @@ class RunSetup:
 
     def __init__(self, agent: DrivenAgent, *, delegates: bool, agents: bool) -> None:
         protocol = agent.protocol
+        ends_at_call = agent._ends_at_call
+        if ends_at_call:
+            delegates = agents = False
         self.protocol: _core.Protocol = agent._answers.native(protocol.native)
         built_in: list[str] = []
         if delegates:
@@ -56,15 +59,16 @@ class RunSetup:
             self.protocol,
             built_in,
             only=None if agents else lambda tool: not hasattr(tool, "agent"),
+            searched=not ends_at_call,
         )
         self.file_tools: list[str] = [tool.name for tool in self.toolbox if tool.reads_files]
         delegates = delegates and self.protocol.delegates
         self._delegates = delegates
         instructions = agent._instructions.text
         self.system_prompt: str = self.prompt_with(instructions)
-        self.starts_early: bool = protocol._starts_early
+        self.starts_early: bool = protocol._starts_early and not ends_at_call
         waits = any(tool.needs_approval is not False or tool.external for tool in self.toolbox)
-        self.runs_concurrently: bool = self.starts_early or waits
+        self.runs_concurrently: bool = self.starts_early or (waits and not ends_at_call)
         self.native: _core.Setup = _core.Setup(
             self.protocol,
             self.toolbox.tool_set,
@@ -78,6 +82,7 @@ class RunSetup:
             early_stop=protocol.early_stop,
             early_start=self.starts_early,
             checks_answer=agent._answers.are_checked,
+            ends_at_call=ends_at_call,
         )
 
     def prompt_with(self, instructions: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, overload
 
 from callslip import _core
 from callslip._base.attribute_names import OF_AGENTS, knows_attributes
@@ -91,9 +91,9 @@ class Agent(AgentRuns[AnswerT]):
             and the run keeps the text. The prompt has it after the tools, or at `instructions` in
             the protocol's template. Child runs of this agent have the same text.
         returns: The type of the answer: a pydantic model, dataclass, `TypedDict`, union, list,
-            `Literal`, `int` and so on. An answer of another type is the violation `invalid_answer`,
-            and the model has to answer again. Default: text, or any JSON value in the ticket
-            protocol.
+            `Literal`, `int` and so on; or a dict with a JSON Schema, for a value of plain JSON. An
+            answer of another type is the violation `invalid_answer`, and the model has to answer
+            again. Default: text, or any JSON value in the ticket protocol.
         check_task: Called with the task of each run that the program starts, and a `Context`,
             before the model is called or anything is logged. It may be async. Its exceptions
             propagate to the caller, and the run does not begin. Tasks that a model delegates are
@@ -140,6 +140,9 @@ class Agent(AgentRuns[AnswerT]):
             `execute_python_code` or `spawn_agent` to an agent that does not offer it.
         StoreError: The file cannot be opened, or another process writes to it.
     """
+
+    # Of `OneMoveAgent` alone.
+    _ends_at_call: ClassVar[bool] = False
 
     @overload
     def __init__(

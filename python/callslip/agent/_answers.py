@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callslip._base.failure import message_of
@@ -12,6 +12,7 @@ from callslip._base.options import check_called_with
 from callslip._core import ToolSet
 from callslip._threads import pool
 from callslip.errors import UsageError
+from callslip.tools._answer_schema import answer_schema
 from callslip.tools._callable import is_async
 from callslip.tools._outcome import Retry
 from callslip.tools._returns import Described, Faults, described
@@ -34,7 +35,8 @@ class Answers:
     """The type of an agent's answers, and the check before a run ends with one.
 
     Args:
-        returns: The type; `None` for any answer that the protocol has.
+        returns: The type, or a mapping with a JSON Schema; `None` for any answer that the protocol
+            has.
         check: The program's own check.
 
     Attributes:
@@ -53,7 +55,7 @@ class Answers:
     def __init__(self, returns: Any = None, check: AnswerCheck | None = None) -> None:
         if check is not None:
             check_called_with("check_answer", check, "the answer", "the Context")
-        shape = Described() if returns is None else described(returns)
+        shape = _shape_of(returns)
         self.schema: str | None = None if shape.schema is None else to_json(shape.schema)
         self._convert: Callable[[Any], Any] | None = shape.convert
         self._faults: Faults | None = shape.faults
@@ -144,10 +146,32 @@ class Answers:
             return None, "; ".join(faults[:_REPORTED])
 
 
+def _shape_of(returns: Any) -> Described:
+    """Return the type of answers, of a type or a JSON Schema.
+
+    Raises:
+        UsageError: The type cannot be described, or the schema cannot be used.
+    """
+    if returns is None:
+        return Described()
+    if isinstance(returns, Mapping):
+        return Described(answer_schema(returns))
+    if isinstance(returns, bool):
+        raise UsageError(
+            f"expected returns as a type or a JSON Schema in a dict: got {returns!r}; pass {{}} "
+            "for any JSON value"
+        )
+    return described(returns)
+
+
 def _fitting(schema: str, answer: Any) -> Any:
+    own = from_json(schema)
+    # References lead to the definitions of the whole.
+    shared = {key: own.pop(key) for key in ("$schema", "$defs", "definitions") if key in own}
     parameters = {
+        **shared,
         "type": "object",
-        "properties": {"answer": from_json(schema)},
+        "properties": {"answer": own},
         "required": ["answer"],
     }
     form = SchemaTool(

@@ -58,7 +58,7 @@ class HandlerTool(Tool[..., Any]):
         self, arguments: Mapping[str, Any], context: Context | None
     ) -> tuple[list[Any], dict[str, Any]]:
         signature = self._signature
-        known = signature.parameters["properties"]
+        known = signature.parameters.get("properties", {})
         further = signature.parameters.get("additionalProperties") is not False
         renamed: dict[str, Any] = {}
         for name, value in arguments.items():

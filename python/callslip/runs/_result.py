@@ -54,8 +54,8 @@ class RunResult(Generic[AnswerT]):
     """The result of a run, or of one turn of a conversation. It stays as it is if that continues.
 
     Attributes:
-        value: The answer of the model: a value of the agent's `returns`; without that, any JSON
-            value in the ticket protocol and text in the others.
+        value: The answer of the model: a value of the agent's `returns`, or plain JSON if that is a
+            JSON Schema; without it, any JSON value in the ticket protocol and text in the others.
         success: Whether the task was successful, according to the model (react); `True` in the
             other protocols.
         stop_reason: `"finished"`, or `"limit"` if the model answered in its last turn.
@@ -96,7 +96,7 @@ class RunResult(Generic[AnswerT]):
             raise UsageError("the run is not over yet: await it, or iterate its events to the end")
         raise_failure(run, ending, run._raised)
         value = ending.value
-        if run._agent is not None:
+        if run._agent is not None and not ending.at_calls:
             answers = run._agent._answers
             value = answers.value(value) if is_own else answers.value_of_other(value)
         return RunResult(

@@ -222,7 +222,8 @@ def object_schema(parameters: object) -> dict[str, Any]:
     kind = schema.setdefault("type", "object")
     if kind != "object":
         raise UsageError(f"expected parameters of the type 'object': got {kind!r}")
-    properties = schema.setdefault("properties", {})
+    # Without any, JSON Schema admits any object.
+    properties = schema.get("properties", {})
     if not isinstance(properties, dict):
         raise UsageError(
             f"expected properties of parameters as an object: got {type(properties).__name__}"

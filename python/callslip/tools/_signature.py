@@ -107,7 +107,7 @@ class Signature:
     def _convert(self, named: dict[str, Any]) -> None:
         faults: list[str] = []
         cause: ValueError | None = None
-        known = self.parameters["properties"]
+        known = self.parameters.get("properties", {})
         for name, value in named.items():
             convert = self.converts.get(name) if name in known else self.further
             if convert is None:

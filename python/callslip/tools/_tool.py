@@ -214,7 +214,8 @@ class Tool(Generic[P, R]):
         Args:
             function: A sync or async function, called with the arguments by keyword. `None` with
                 `external=True`.
-            parameters: JSON Schema of an object: the arguments, which are checked against it.
+            parameters: JSON Schema of an object: the arguments, which are checked against it. `{}`
+                admits any; `{"properties": {}}` admits none.
             name: The name that the model writes. Default: the function's name.
             description: The description for the model. Default: that of the docstring.
             readonly: As for `tool`. Default: `False`.

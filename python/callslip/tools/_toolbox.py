@@ -102,6 +102,7 @@ class Toolbox(ToolSource):
         built_in: Sequence[str] = (),
         *,
         only: Callable[[Tool[..., Any]], bool] | None = None,
+        searched: bool = True,
     ) -> Toolbox:
         """Return the tools that runs with this protocol offer.
 
@@ -110,9 +111,11 @@ class Toolbox(ToolSource):
                 fit, `search_tools` and `describe_tool` are added.
             built_in: Further tools of the runtime, as specified by the core.
             only: Decides which tools of the program are offered. Default: all.
+            searched: Whether the runtime's tools can be added for those that do not fit.
 
         Raises:
-            ToolError: A tool of the program has the name of a tool of the runtime.
+            ToolError: A tool of the program has the name of a tool of the runtime; or the tools do
+                not fit, and cannot be searched.
         """
         tools = self._tools
         if only is not None:
@@ -125,6 +128,11 @@ class Toolbox(ToolSource):
         offered._routes, offered.given = protocol.routes, self.given
         offered._tools, offered._advice = tools, self._advice
         offered.tool_set = protocol.offered(tool_set)
+        if not searched and len(offered.tool_set) > len(tool_set):
+            raise ToolError(
+                f"expected tools that fit into the prompt: got {len(tool_set)}, whose arguments do "
+                "not; pass fewer tools, or use shorter descriptions"
+            )
         return offered
 
     def rename_advice(self, name: str) -> str:

@@ -292,8 +292,8 @@ def research(protocol):
     return Agent(ScriptedModel([answers[protocol]]), protocol=protocol, name="research")
 
 
-@pytest.mark.parametrize("inner", ["react", "chatty", "ticket"])
-@pytest.mark.parametrize("outer", ["react", "chatty", "ticket"])
+@pytest.mark.parametrize("inner", ["react", "chatty", "ticket", "native"])
+@pytest.mark.parametrize("outer", ["react", "chatty", "ticket", "native"])
 def test_agents_of_any_protocol_are_tools_of_any_other(run, outer, inner):
     model = ScriptedModel(call_once(outer, "research", {"task": "look"}, answer="ok"))
     agent = Agent(model, protocol=outer, tools=[research(inner).as_tool()])

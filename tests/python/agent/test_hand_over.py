@@ -22,7 +22,7 @@ from callslip import (
 )
 from scripted import act, asked, block, call_once, delegate, finish, give, wait
 
-PROTOCOLS = ("react", "chatty", "ticket")
+PROTOCOLS = ("react", "chatty", "ticket", "native")
 
 
 @tool
@@ -38,7 +38,7 @@ def price(of: str) -> int:
 
 
 def answer(protocol, value="done"):
-    return {"react": finish, "chatty": str, "ticket": give}[protocol](value)
+    return {"react": finish, "chatty": str, "ticket": give, "native": str}[protocol](value)
 
 
 def agent_of(protocol, *replies, **options):

@@ -61,7 +61,7 @@ def test_arguments_are_checked_against_the_schema():
 def test_names_and_descriptions_are_those_of_the_function_by_default():
     one = Tool.from_schema(given, parameters={})
     assert (one.name, one.description) == ("given", "Return what was given.")
-    assert one.parameters == {"type": "object", "properties": {}}
+    assert one.parameters == {"type": "object"}
 
 
 def test_the_schema_is_copied():

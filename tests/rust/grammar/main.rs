@@ -12,6 +12,7 @@ mod cases;
 #[path = "../runs/kit.rs"]
 #[expect(dead_code, reason = "shared with the tests of runs")]
 mod kit;
+mod open_arguments;
 mod replies;
 mod schemas;
 mod typed_answers;

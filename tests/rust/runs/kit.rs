@@ -56,6 +56,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> RunMachine {
         call_first: false,
         early_stop: true,
         checks_answer: false,
+        ends_at_call: false,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

@@ -36,6 +36,7 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> RunMachine {
         call_first: false,
         early_stop: true,
         checks_answer: false,
+        ends_at_call: false,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

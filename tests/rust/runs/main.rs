@@ -9,6 +9,7 @@ mod attempts;
 #[path = "../cases.rs"]
 mod cases;
 mod conversation;
+mod ends_at_call;
 mod kept_logs;
 mod kit;
 mod live_run;

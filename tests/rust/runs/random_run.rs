@@ -78,6 +78,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
         delegates: true,
         call_first: false,
         checks_answer: false,
+        ends_at_call: false,
         early_start: !flag(2),
         early_stop: !flag(3),
     })

@@ -72,6 +72,7 @@ pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
         call_first: false,
         early_stop: true,
         checks_answer: false,
+        ends_at_call: false,
         early_start: true,
     })
 }

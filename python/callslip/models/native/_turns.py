@@ -112,11 +112,17 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
     open_calls: list[Call] = []
     for number, message in enumerate(messages):
         items = message.get("items")
+        is_answer = message["role"] == "user"
+        if open_calls and not is_answer:
+            # A policy of the program has left the results out.
+            turns.append(Turn("user", tuple(_answered([], open_calls)), {"role": "user"}))
+            open_calls = []
         if items is None:
             content = message.get("content") or ""
-            parsed: list[TurnItem] = [Text(content)] if content.strip() else []
+            text = [{"text": content}] if content.strip() else []
+            parsed: list[TurnItem] = _answered(text, open_calls)
             open_calls = []
-        elif message["role"] == "assistant":
+        elif not is_answer:
             parsed = [_own(item, service) for item in items if _is_shown(item)]
             named = enumerate(parsed)
             parsed = [_with_id(one, (number, at), used, admits) for at, one in named]
@@ -126,6 +132,9 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
             open_calls = []
         turns.append(Turn(message["role"], tuple(parsed), message))
     return turns
+
+
+_LEFT_OUT = "(the result is not shown any more)"
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
@@ -156,12 +165,12 @@ def _with_id(
 
 
 def _answered(items: list[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
-    """Pair results with the calls of the turn before, by their order."""
+    """Pair results with the calls of the turn before, by their order: each call has one."""
     results = [item for item in items if "result" in item]
-    paired: list[TurnItem] = [
-        Result(call.id, call.tool, result["content"], bool(result.get("error")))
-        for call, result in zip(calls, results, strict=False)
-    ]
+    paired: list[TurnItem] = []
+    for at, call in enumerate(calls):
+        result = results[at] if at < len(results) else {"content": _LEFT_OUT}
+        paired.append(Result(call.id, call.tool, result["content"], bool(result.get("error"))))
     texts = [Text(item["text"]) for item in items if str(item.get("text", "")).strip()]
     return [*paired, *texts]
 

@@ -161,6 +161,7 @@ fn setup(protocol: Arc<dyn Protocol>, tools: Vec<ToolSpec>) -> Arc<Setup> {
         call_first: false,
         early_stop: true,
         checks_answer: false,
+        ends_at_call: false,
         early_start: true,
     })
 }

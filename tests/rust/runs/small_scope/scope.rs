@@ -106,6 +106,7 @@ impl Scope {
             call_first: false,
             early_stop: true,
             checks_answer: false,
+            ends_at_call: false,
             early_start: false,
         })
     }

@@ -1,0 +1,47 @@
+"""Agents whose runs end at their first valid move, and make none of its calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callslip.agent._agent import Agent
+from callslip.agent._roles import Waiting
+from callslip.runs import RunResult
+
+__all__ = ["OneMoveAgent", "calls_of"]
+
+
+class OneMoveAgent(Agent[Any]):
+    """An agent for one move: a call is checked, and made by somebody else.
+
+    A run ends with an answer, or with the first valid calls as its value. Nothing is called, so its
+    tools need no function (`external=True`), and wait for nobody. There are no references between
+    calls, no child runs, no search for tools, and no calls that start before a reply is complete.
+
+    Raises:
+        ToolError: The tools do not fit into the prompt; or as for `Agent`.
+    """
+
+    _ends_at_call = True
+
+    @property
+    def _waits_for(self) -> Waiting:
+        """No tools: no call is made."""
+        return Waiting(None, None)
+
+
+def calls_of(result: RunResult[Any]) -> list[dict[str, Any]] | None:
+    """Return the checked calls with which a run has ended; `None` if it has an answer.
+
+    Args:
+        result: The result of a run of a `OneMoveAgent`, before that continues.
+
+    Returns:
+        For each call its `tool`, its `arguments`, its `id` if the model gave one (chatty), and
+        `coerced`, the JSON pointers of the arguments that were read as another type, if any were.
+    """
+    ending = result.run._core.ending
+    if ending is None or not ending.at_calls:
+        return None
+    calls: list[dict[str, Any]] = ending.value
+    return calls
