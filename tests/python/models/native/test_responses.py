@@ -143,7 +143,7 @@ def test_reasoning_comes_back_with_what_it_preceded(service, asking, model):
     reply = [("think", THOUGHT), ("text", "So."), ("think", "b"), ("call", "a", "bell", "{}")]
     service.begin(reply, [("text", "Done.")])
     made = joined(asking(model, ASK).items)
-    # What stands beside it is not in it.
+    # The data does not repeat the text.
     assert THOUGHT[:5] not in json.dumps([one.get("data") for one in made])
     asking(model, followed(SCENES["one call"], made))
     summary = [{"type": "summary_text", "text": text} for text in THOUGHT.splitlines(keepends=True)]
