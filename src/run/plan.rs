@@ -237,10 +237,7 @@ impl Block<'_> {
             Some(description) if !description.is_empty() => description.to_owned(),
             _ => describe(&tool, &arguments),
         };
-        let fills = self.start.fills_defaults()
-            && !self.setup.ends_at_call
-            && needs.is_empty()
-            && approval != Approval::NotNeeded;
+        let fills = self.fills_defaults() && needs.is_empty() && approval != Approval::NotNeeded;
         let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
@@ -262,6 +259,11 @@ impl Block<'_> {
             approval,
             coerced,
         })
+    }
+
+    /// Whether calls that need approval are written down with their defaults.
+    fn fills_defaults(&self) -> bool {
+        self.start.fills_defaults() && !self.setup.ends_at_call
     }
 
     /// The tickets whose outcomes a call uses, because it refers to them or waits for them.
