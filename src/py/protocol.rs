@@ -243,6 +243,12 @@ impl PyProtocol {
         messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
     }
 
+    /// A message of a run's transcript as people read it.
+    fn readable(&self, role: &str, content: &str) -> CoreResult<String> {
+        let message = message(role, content.to_owned())?;
+        Ok(self.protocol.readable(&message).map_or_else(|| content.to_owned(), |readable| readable.content))
+    }
+
     /// A reply in the protocol of this name as people read it, and where these bytes of it stand there.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]

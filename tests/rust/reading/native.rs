@@ -107,9 +107,15 @@ fn in_pieces(items: &[Item], size: usize) -> String {
     let mut at = 0;
     while at < items.len() {
         match &items[at] {
-            Item::Text(said) => cut(said).iter().for_each(|piece| text.push_str(&writer.text(piece))),
+            Item::Text(said) => {
+                for piece in cut(said) {
+                    text.push_str(&writer.text(&piece));
+                }
+            }
             Item::Reasoning(said, data) => {
-                cut(said).iter().for_each(|piece| text.push_str(&writer.reasoning(piece, None)));
+                for piece in cut(said) {
+                    text.push_str(&writer.reasoning(&piece, None));
+                }
                 if data.is_some() {
                     text.push_str(&writer.reasoning("", data.as_deref()));
                 }
