@@ -243,6 +243,12 @@ def test_what_is_no_response_is_refused(asking, wrong):
         asking(as_model(answering(wrong), model="m"), ASK)
 
 
+@pytest.mark.parametrize("wrong", ["<html>", "", None])
+def test_a_page_in_place_of_a_reply_is_refused(asking, wrong):
+    with pytest.raises(ModelError, match="expected (JSON|a JSON object) from the model's server"):
+        asking(as_model(answering(wrong), model="m"), ASK)
+
+
 def test_tools_of_the_service_are_not_mixed_with_those_of_a_run(clients, asking):
     own = model_of(clients, tool_choice="auto")
     with pytest.raises(UsageError, match="expected the tools of the agent alone: got tool_choice="):
