@@ -236,7 +236,9 @@ def answering(result):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"error": {"message": "busy"}}, {"type": 5}, iter(["x"]), iter([{"a": 1}])], ids=str
+    "wrong",
+    [{"error": {"message": "busy"}}, {"type": 5}, iter(["x"]), iter([{"a": 1}])],
+    ids=["an error", "a type", "a text", "an event"],
 )
 def test_what_is_no_response_is_refused(asking, wrong):
     with pytest.raises(ModelError, match="reported an error: busy|expected a response of OpenAI"):
