@@ -124,6 +124,11 @@ class Protocol(ABC):
         return {}
 
     @property
+    def _joins_calls(self) -> bool:
+        """Whether another call behind a call is one of the same move."""
+        return False
+
+    @property
     def _starts_early(self) -> bool:
         """Whether calls start before a reply is complete."""
         return False
