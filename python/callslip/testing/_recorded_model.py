@@ -14,6 +14,7 @@ from callslip.models._envelope import EnvelopePieces, chunk_items, envelope_of, 
 from callslip.models._items import TextItem, WrittenItem
 from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result
 from callslip.models._retry_rules import status_of
+from callslip.testing._masked_lines import masked_lines
 from callslip.testing._replies import Asked, RecordedReply
 
 if TYPE_CHECKING:
@@ -113,21 +114,28 @@ class RecordedModel:
 
     def _keep(self, asked: Asked, reply: ModelReply, *, streamed: bool = False) -> ModelReply:
         is_native = has_items(reply)
-        text = self._recording.clean(envelope_of(reply) if is_native else reply.text)
+        text = self._cleaned(envelope_of(reply) if is_native else reply.text, native=is_native)
         usage = _usage(reply.usage)
         kept = RecordedReply(text, reply.finish_reason, usage, streamed=streamed, native=is_native)
         self._recording.add(asked, kept)
         items = (WrittenItem(text),) if is_native else ()
         return replace(reply, text="" if is_native else text, calls=(), items=items)
 
-    def _keep_error(self, asked: Asked, text: str, error: Exception) -> None:
+    def _cleaned(self, text: str, *, native: bool) -> str:
+        clean = self._recording.clean
+        return masked_lines(text, clean) if native else clean(text)
+
+    def _keep_error(
+        self, asked: Asked, text: str, error: Exception, *, native: bool = False
+    ) -> None:
         row = {
             "type": f"{type(error).__module__}.{type(error).__qualname__}",
             "message": self._recording.clean(str(error)),
             "status_code": status_of(error),
             "retry_after": retry_after(headers_of(error)),
         }
-        self._recording.add(asked, RecordedReply(self._recording.clean(text), error=row))
+        text = self._cleaned(text, native=native)
+        self._recording.add(asked, RecordedReply(text, error=row, native=native))
 
     def _record(self, asked: Asked, stream: ReplyStream) -> Generator[ModelChunk]:
         heard = _Heard(self, asked)
@@ -205,12 +213,13 @@ class _Heard:
     def keep(self) -> None:
         model, reply = self._model, self._reply
         if all(isinstance(item, TextItem) for item in reply.items):
-            reply = replace(reply, items=())
+            reply = replace(reply, text="".join(item.text for item in reply.items), items=())
+        is_native = has_items(reply)
+        text = _part_of(reply) if is_native else reply.text
         if self.error is not None:
-            model._keep_error(self._asked, reply.text, self.error)
+            model._keep_error(self._asked, text, self.error, native=is_native)
         elif self.is_cut:
-            is_native = has_items(reply)
-            text = model._recording.clean(_part_of(reply) if is_native else reply.text)
+            text = model._cleaned(text, native=is_native)
             usage = _usage(reply.usage)
             kept = RecordedReply(text, reply.finish_reason, usage, cut=True, native=is_native)
             model._recording.add(self._asked, kept)
