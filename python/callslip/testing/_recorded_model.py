@@ -113,20 +113,22 @@ class RecordedModel:
         return answer(self._inner.attempts(), messages, options, is_async=self._inner.is_async)
 
     def _keep(self, asked: Asked, reply: ModelReply, *, streamed: bool = False) -> ModelReply:
-        is_native = has_items(reply)
-        text = self._cleaned(envelope_of(reply) if is_native else reply.text, native=is_native)
+        has_lines = has_items(reply)
+        text = self._cleaned(envelope_of(reply) if has_lines else reply.text, has_lines=has_lines)
         usage = _usage(reply.usage)
-        kept = RecordedReply(text, reply.finish_reason, usage, streamed=streamed, native=is_native)
+        kept = RecordedReply(
+            text, reply.finish_reason, usage, streamed=streamed, has_items=has_lines
+        )
         self._recording.add(asked, kept)
-        items = (WrittenItem(text),) if is_native else ()
-        return replace(reply, text="" if is_native else text, calls=(), items=items)
+        items = (WrittenItem(text),) if has_lines else ()
+        return replace(reply, text="" if has_lines else text, calls=(), items=items)
 
-    def _cleaned(self, text: str, *, native: bool) -> str:
+    def _cleaned(self, text: str, *, has_lines: bool) -> str:
         clean = self._recording.clean
-        return masked_lines(text, clean) if native else clean(text)
+        return masked_lines(text, clean) if has_lines else clean(text)
 
     def _keep_error(
-        self, asked: Asked, text: str, error: Exception, *, native: bool = False
+        self, asked: Asked, text: str, error: Exception, *, has_lines: bool = False
     ) -> None:
         row = {
             "type": f"{type(error).__module__}.{type(error).__qualname__}",
@@ -134,8 +136,8 @@ class RecordedModel:
             "status_code": status_of(error),
             "retry_after": retry_after(headers_of(error)),
         }
-        text = self._cleaned(text, native=native)
-        self._recording.add(asked, RecordedReply(text, error=row, native=native))
+        text = self._cleaned(text, has_lines=has_lines)
+        self._recording.add(asked, RecordedReply(text, error=row, has_items=has_lines))
 
     def _record(self, asked: Asked, stream: ReplyStream) -> Generator[ModelChunk]:
         heard = _Heard(self, asked)
@@ -172,8 +174,8 @@ class RecordedModel:
             return self._replay_part(reply)
         if reply.streamed:
             return self._replay_stream(reply)
-        items = (WrittenItem(reply.text),) if reply.native else ()
-        text = "" if reply.native else reply.text
+        items = (WrittenItem(reply.text),) if reply.has_items else ()
+        text = "" if reply.has_items else reply.text
         return ModelReply(text, reply.finish_reason, reply.usage, items=items)
 
     def _replay_part(self, reply: RecordedReply) -> Generator[ModelChunk]:
@@ -184,7 +186,7 @@ class RecordedModel:
     def _replay_stream(reply: RecordedReply) -> Generator[ModelChunk]:
         # In two pieces: a reader may look at one more piece after the end of a move.
         first, last = ModelChunk(reply.text[:-1]), ModelChunk(reply.text[-1:])
-        if reply.native:
+        if reply.has_items:
             first, last = (ModelChunk(items=(WrittenItem(one.text),)) for one in (first, last))
         yield first
         yield replace(last, finish_reason=reply.finish_reason, usage=reply.usage)
@@ -212,16 +214,17 @@ class _Heard:
 
     def keep(self) -> None:
         model, reply = self._model, self._reply
-        if all(isinstance(item, TextItem) for item in reply.items):
-            reply = replace(reply, text="".join(item.text for item in reply.items), items=())
-        is_native = has_items(reply)
-        text = _part_of(reply) if is_native else reply.text
+        texts = [item.text for item in reply.items if isinstance(item, TextItem)]
+        if len(texts) == len(reply.items):
+            reply = replace(reply, text="".join(texts), items=())
+        has_lines = has_items(reply)
+        text = _part_of(reply) if has_lines else reply.text
         if self.error is not None:
-            model._keep_error(self._asked, text, self.error, native=is_native)
+            model._keep_error(self._asked, text, self.error, has_lines=has_lines)
         elif self.is_cut:
-            text = model._cleaned(text, native=is_native)
+            text = model._cleaned(text, has_lines=has_lines)
             usage = _usage(reply.usage)
-            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, native=is_native)
+            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, has_items=has_lines)
             model._recording.add(self._asked, kept)
         else:
             model._keep(self._asked, reply, streamed=True)
