@@ -54,7 +54,7 @@ class Scene:
     Attributes:
         reply: In the words of a script of `services.loopback`.
         fails: The positions of those calls that are wrong.
-        unreadable: The positions of those whose arguments are no text of one object.
+        unreadable: The positions of the calls with arguments that are not one object.
         repeats: Whether a key of the arguments stands twice.
     """
 
@@ -152,7 +152,7 @@ def joined(items: list[object]) -> list[dict[str, Any]]:
 
 
 def followed(scene: Scene, made: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The conversation after a reply whose calls were made or refused."""
+    """The conversation after a reply, with a result for each call."""
     if scene.is_cut:
         made = [one for one in made if "call" not in one and "reasoning" not in one]
         made = made or [{"text": "(the reply was cut)"}]
@@ -189,7 +189,7 @@ class Asking:
 
 @dataclass
 class Answer:
-    """A whole reply."""
+    """A whole reply, as its items came."""
 
     items: list[object]
     finish: str | None

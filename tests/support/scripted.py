@@ -70,7 +70,7 @@ def finish(answer="done", *, success=True):
 
 def native(*calls, text=""):
     """Native: calls of `(id, name, arguments)`, beside a text."""
-    made = [NativeCall(id, name, json.dumps(arguments)) for id, name, arguments in calls]
+    made = [NativeCall(own, name, json.dumps(arguments)) for own, name, arguments in calls]
     return ModelReply(text, calls=made)
 
 

@@ -86,7 +86,7 @@ class LateModel(ClientModel):
         "json_schema",
     )
     _NEEDS_NAME: ClassVar[bool] = False
-    # Those of most clients do, and others are refused at the first request.
+    # Most clients do. The first request refuses a client without tools.
     _TAKES_TOOLS = True
 
     def __init__(

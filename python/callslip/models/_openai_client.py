@@ -1,4 +1,4 @@
-"""A client of OpenAI's own address: chat completions for text, responses for calls of its own."""
+"""OpenAI at its own address: chat completions for text, responses for tool calls."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def own_responses(client: object) -> Callable[..., object] | None:
 class OpenAIClientModel(OpenAIModel):
     """A client of OpenAI's own address; made by `as_model`.
 
-    A request with tools uses its responses, which keep the model's reasoning between calls. All
-    others use chat completions, and so do those of a model with an option or a kind of parts that
-    responses don't have.
+    A request with tools uses responses, because they keep the model's reasoning between calls.
+    Other requests use chat completions. So does a request with tools if the model has an option or
+    a kind of parts that only chat completions have.
 
     Args:
         create: The client's method for chat completions.
@@ -94,7 +94,7 @@ class OpenAIClientModel(OpenAIModel):
 
 
 def _response_fields(options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return options of chat completions as responses have them; `None` where they have not."""
+    """Return the options of chat completions by the names of responses; `None` if one has none."""
     fields: dict[str, Any] = {}
     for name, value in options.items():
         if name in _NESTED:

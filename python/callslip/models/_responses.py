@@ -40,7 +40,7 @@ class ResponsesModel(ClientModel):
     _SHAPES: ClassVar[Shapes] = RESPONSES
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
     _TAKES_TOOLS = True
-    # Whether its reasoning is asked for in a form that can be sent back, as not all models have it.
+    # Not all models can encrypt their reasoning.
     _is_encrypted: bool = True
 
     def _find_provider(self) -> str | None:
@@ -85,7 +85,7 @@ class ResponsesModel(ClientModel):
                 self._is_encrypted = False
                 return ENCRYPTED not in told
             is_news = service[-1] == SERVICE and refuses_reasoning(error)
-            # Then its data is left out, as that of another service is.
+            # Without a service, `turns_of` leaves out all data.
             service.append("")
             return is_news
 

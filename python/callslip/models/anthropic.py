@@ -129,7 +129,7 @@ class AnthropicModel(ClientModel):
 
         def learn(error: Exception) -> bool:
             is_news = service[-1] == SERVICE and refuses_thinking(error)
-            # Then its data is left out, as that of another service is.
+            # Without a service, `turns_of` leaves out all data.
             service.append("")
             return is_news
 

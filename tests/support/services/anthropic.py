@@ -1,4 +1,4 @@
-"""Anthropic's messages on this machine: what they answer, and what they refuse.
+"""Anthropic's messages on this machine: their answers and refusals.
 
 Sources: platform.claude.com/docs (messages, streaming, tool use, extended thinking), and the words
 of refusals from forgecode#2107, llama_index#19641, claude-code#8210 and claude-code#63295.

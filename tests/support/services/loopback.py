@@ -1,4 +1,4 @@
-"""A service of a model on this machine: it answers from a script, and refuses what it must."""
+"""A service of a model on this machine, with scripted answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What a reply of a script holds, in order: ("text", words), ("think", words), ("redacted", words),
-# ("call", id, name, arguments), ("refusal", words), ("cut",), which ends it with the limit on its
-# tokens, and ("broken",), whose stream ends without a word.
+# The items of a scripted reply, in order: ("text", words), ("think", words), ("redacted", words),
+# ("call", id, name, arguments), ("refusal", words), ("cut",) and ("broken",). A cut reply ends at
+# the limit on its tokens. A broken stream ends without an event for it.
 Item = tuple[str, ...]
 Reply = list[Item]
 Event = dict[str, Any]
@@ -29,9 +29,11 @@ class Loopback(ThreadingHTTPServer):
         split: The characters of a piece of streamed text.
         mixed: Whether the pieces of several calls come in turn.
         bodies: The requests so far.
+        keeps_open: Whether a client may send its next request in the same connection.
     """
 
     daemon_threads = True
+    keeps_open = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -77,7 +79,7 @@ class Loopback(ThreadingHTTPServer):
 
 @contextmanager
 def running(service: Loopback) -> Iterator[Loopback]:
-    """A running service."""
+    """Run a service in a thread."""
     with service:
         thread = threading.Thread(target=service.serve_forever, args=(0.01,))
         thread.start()
@@ -118,5 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
+        if not self.server.keeps_open:
+            self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(body)

@@ -1,4 +1,4 @@
-"""OpenAI's responses on this machine: what they answer, and what they refuse.
+"""OpenAI's responses on this machine: their answers and refusals.
 
 Sources: platform.openai.com/docs (responses, function calling, reasoning), and the words of
 refusals from pydantic-ai#2861 and #3230, vercel/ai#7543, hermes-agent#24234 and codex#8128.
@@ -26,7 +26,7 @@ class ResponsesService(Loopback):
     """The service.
 
     Attributes:
-        unbound: Whether it refuses all earlier reasoning, as that of another key.
+        unbound: Whether it refuses all earlier reasoning, as after a change of the key.
         reasons: Whether the model has reasoning that can be encrypted.
     """
 
@@ -36,7 +36,7 @@ class ResponsesService(Loopback):
     def begin(self, *script: Reply, split: int = 3, mixed: bool = False) -> None:
         super().begin(*script, split=split, mixed=mixed)
         self.unbound, self.reasons = False, True
-        # What each item of a reply came behind.
+        # The reasoning before each call.
         self._behind: dict[str, str] = {}
         self._made = 0
 

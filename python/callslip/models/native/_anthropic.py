@@ -43,9 +43,9 @@ def messages_request(
         turns: The conversation.
         offer: The tools.
         shapes: The shapes of images and files.
-        options: The other fields. `thinking` of the type `enabled` is left out where the service
-            refuses it: the turn that is answered has to begin with its thinking, which a cut turn
-            and one of another service have not.
+        options: The other fields. With `thinking` of the type `enabled` the service wants the last
+            turn of the model to begin with its thinking. A cut turn has lost it, and a turn of
+            another service never had it. The request is then made without `thinking`.
     """
     fields = dict(options)
     system = "\n\n".join(
@@ -91,7 +91,7 @@ def _tool(form: ToolForm) -> dict[str, Any]:
 
 
 def _choice(offer: Offer, *, is_free: bool) -> dict[str, Any]:
-    """Return the choice; `is_free` where the service refuses to force a call."""
+    """Return the choice. With `is_free` no call is forced, because the service refuses that."""
     wanted = offer.choice
     if wanted.mode == "none":
         return {"type": "none"}
@@ -104,7 +104,7 @@ def _choice(offer: Offer, *, is_free: bool) -> dict[str, Any]:
 
 
 def _messages(turns: list[Turn], shapes: Shapes) -> list[dict[str, Any]]:
-    """Return the messages, of which the roles alternate and the user's is the first."""
+    """Return the messages: their roles alternate, and the user begins."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
         if turn.role == "system":

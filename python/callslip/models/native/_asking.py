@@ -1,4 +1,4 @@
-"""A request that is made once more, without what its service refuses."""
+"""Requests, and their second form after a refusal of the service."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _OWN = ("tools", "tool_choice", "parallel_tool_calls")
 
 
 def ask(send: Callable[[], object], learn: Callable[[Exception], bool]) -> object:
-    """Call a client, and again as long as something is learnt of its refusal.
+    """Call a client, and call it again after a refusal if the next request will differ.
 
     Args:
-        send: Makes the request by what is known.
-        learn: Learns of an error, and returns whether to make another request.
+        send: Makes a request.
+        learn: Receives an error of the client. Returns whether `send` now makes another request.
 
     Returns:
-        What the client returns, or an awaitable for it.
+        The client's result, or an awaitable for it.
 
     Raises:
-        BaseException: Whatever the client raises, unchanged.
+        BaseException: An error of the client, unchanged.
     """
     while True:
         try:
@@ -55,12 +55,12 @@ async def _awaited(
 
 
 def refusal_of(error: Exception) -> str:
-    """Return what a service says of a request that it refuses; empty for another error."""
+    """Return the words of a service that refuses a request; an empty text for another error."""
     return message_of(error)[:_READ] if status_of(error) in (400, 404) else ""
 
 
 def check_no_tools(options: Mapping[str, object]) -> None:
-    """Check that the options of a model hold no tools, which those of the run would replace.
+    """Check that the options of a model hold no tools: the tools of the run would replace them.
 
     Raises:
         UsageError: They hold some.

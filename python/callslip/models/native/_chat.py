@@ -91,8 +91,9 @@ class ChatReader:
         piece, part, reason = read
         piece.is_service = True
         is_repeat = piece.is_repeat
-        self._said.take(piece)
-        piece.is_repeat = False
+        if is_repeat or piece.text or piece.reasoning:
+            self._said.take(piece)
+            piece.is_repeat = False
         items: list[Item] = [*self._reasoning(part, piece.reasoning)]
         if piece.text:
             items += [*self._thoughts.end(), TextItem(piece.text)]
@@ -104,8 +105,8 @@ class ChatReader:
         is_own = fault is not None or (isinstance(reason, str) and is_tool_call(reason.lower()))
         check_end(piece, "stop" if is_own else reason)
         items += self._thoughts.end()
-        if piece.finish_reason == "stop":
-            items += self._tracks.ends()
+        if self._tracks.count and (whole or piece.finish_reason == "stop"):
+            items += self._tracks.ends(but_last=piece.finish_reason != "stop")
         return piece, (*items, fault) if fault else tuple(items)
 
     def _reasoning(self, part: object, text: str) -> Sequence[Item]:

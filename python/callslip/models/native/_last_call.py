@@ -1,4 +1,4 @@
-"""The end of a reply's last call, which services report also where the reply was cut."""
+"""The end of a reply's last call: services report it for a cut call too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LastCall"]
 class LastCall:
     """Holds back that a call has ended, until something follows it or the reply ends well.
 
-    In a reply that was cut the last call may be a part, even where its text is JSON.
+    The last call of a cut reply may be a part, even if its text is JSON.
     """
 
     __slots__ = ("_held",)

@@ -16,9 +16,9 @@ def placed_parts(
 ) -> tuple[dict[str, list[Any]], list[Any]]:
     """Return the blocks of a turn's images and files.
 
-    A result tells of its images by lines such as `[image 640x480, 24 KB, T3]`. A part that no
-    result, or more than one, tells of stands behind all of them, and so does one of an error,
-    which some services take as text alone.
+    The text of a result names its images in lines such as `[image 640x480, 24 KB, T3]`. A part
+    stands inside of the one result with such a line. If there are none or several, it stands behind
+    all results. So does the part of an error, because services take errors as text alone.
 
     Args:
         turn: A turn of the user.

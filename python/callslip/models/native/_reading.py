@@ -6,7 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol, cast
 
 from callslip.models._items import FaultItem, Item
-from callslip.models._no_reply import check_body, check_chunks_came, kept_body, reply_in
+from callslip.models._no_reply import (
+    check_body,
+    check_chunks_came,
+    check_response,
+    kept_body,
+    reply_in,
+)
 from callslip.models._piece import Piece, Reading
 from callslip.models._reply import ModelChunk, ModelReply
 
@@ -52,6 +58,9 @@ def read_native(
         ModelRefused: The model or its provider refused to answer.
         ModelError: It is no reply.
     """
+    if result is None or isinstance(result, str):
+        # Not the letters of a page one by one.
+        check_response(result)
     is_sync = hasattr(result, "__next__") or (
         hasattr(result, "__iter__")
         and not hasattr(result, "model_dump")

@@ -80,7 +80,8 @@ def _tool(form: ToolForm) -> dict[str, Any]:
 def input_of(turns: list[Turn], shapes: Shapes) -> list[dict[str, Any]]:
     """Return the items of a request's `input`.
 
-    An item id stands only beside the reasoning that it belongs to, and once.
+    The service refuses the id of a call without the reasoning before it, and a repeated id. Both
+    are left out.
     """
     items: list[dict[str, Any]] = []
     used: set[str] = set()
@@ -109,7 +110,7 @@ def _own_items(turn: Turn, used: set[str]) -> list[dict[str, Any]]:
                 used.add(own["id"])
                 called["id"] = own["id"]
             items.append({**called, "arguments": item.arguments})
-    # The service refuses reasoning that nothing follows.
+    # The service refuses reasoning at the end of a turn.
     while items and items[-1].get("type") == "reasoning":
         items.pop()
     return items
@@ -160,8 +161,8 @@ class _Open:
 
     Attributes:
         call: Which call of the reply it is; -1 for another item.
-        said: What has come of its text or arguments.
-        told: The event of its reasoning that is read, where there are two.
+        said: Its text or arguments so far.
+        told: The kind of event with its reasoning. Events of another kind are not read.
     """
 
     call: int = -1
@@ -239,7 +240,7 @@ class ResponsesReader:
         return (TextItem(piece.text),)
 
     def _finish(self, index: object, item: object) -> tuple[Piece, tuple[Item, ...]]:
-        """Read a whole item; what has come of it before is not repeated."""
+        """Read a whole item, and return the rest of it."""
         begun = self._open.get(index)
         first = () if begun is not None else self._begin(index, item)
         begun = self._open[index]
@@ -275,12 +276,12 @@ class ResponsesReader:
 
 
 def _rest(whole: str, said: str) -> str:
-    """Return what a whole text has beyond its beginning that has come."""
+    """Return the rest of a text after its beginning."""
     return whole[len(said) :] if whole.startswith(said) else ""
 
 
 def _reasoning_end(item: object, begun: _Open) -> tuple[Item, ...]:
-    """Return the end of an item of reasoning, with what the service needs back."""
+    """Return the end of an item of reasoning, with its data."""
     said, parts = begun.said, {name: _texts(field(item, name)) for name in ("content", "summary")}
     # Models that hide their reasoning return a summary instead.
     name = "content" if parts["content"] and "summary" not in begun.told else "summary"
@@ -291,7 +292,7 @@ def _reasoning_end(item: object, begun: _Open) -> tuple[Item, ...]:
         own["encrypted_content"] = encrypted
     if "".join(parts[name]) == said + rest and parts[name]:
         own[name] = [len(text) for text in parts[name]]
-    # Its id alone says nothing to a service that keeps no replies.
+    # A service without stored replies cannot read the id alone.
     can_return = own["id"] and (encrypted or name == "content")
     if not (said or rest or can_return):
         return ()

@@ -25,11 +25,11 @@ class CallTracks:
         count: How many calls have come.
     """
 
-    __slots__ = ("_open", "count")
+    __slots__ = ("_ended", "_open", "count")
 
     def __init__(self) -> None:
         self._open: dict[Hashable, _Track] = {}
-        self.count = 0
+        self._ended = self.count = 0
 
     def piece(
         self,
@@ -60,9 +60,15 @@ class CallTracks:
         track.id, track.tool = track.id or name, track.tool or tool
         return CallItem(track.number, first_id, first_tool, arguments, data)
 
-    def ends(self) -> tuple[CallItem, ...]:
-        """Return the ends of all calls."""
-        return tuple(CallItem(number, is_whole=True) for number in range(self.count))
+    def ends(self, *, but_last: bool = False) -> tuple[CallItem, ...]:
+        """Return the ends of the calls, once: some servers tell of the end of a reply twice.
+
+        Args:
+            but_last: Whether the last one is open, because the reply was cut. Default false.
+        """
+        numbers = range(self._ended, max(self._ended, self.count - but_last))
+        self._ended = numbers.stop
+        return tuple(CallItem(number, is_whole=True) for number in numbers)
 
 
 def arguments_text(arguments: object) -> str:

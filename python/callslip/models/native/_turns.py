@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, cast
 
@@ -164,7 +164,7 @@ def _with_id(
     return replace(item, id=name)
 
 
-def _answered(items: list[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
+def _answered(items: Sequence[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
     """Pair results with the calls of the turn before, by their order: each call has one."""
     results = [item for item in items if "result" in item]
     paired: list[TurnItem] = []

