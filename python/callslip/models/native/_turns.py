@@ -119,7 +119,7 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
             open_calls = []
         if items is None:
             content = message.get("content") or ""
-            text = [{"text": content}] if content.strip() else []
+            text: list[Message] = [{"text": content}] if content.strip() else []
             parsed: list[TurnItem] = _answered(text, open_calls)
             open_calls = []
         elif not is_answer:
