@@ -92,7 +92,7 @@ class TurnAgents:
             tools: The tools of the request.
             choice: Which of them may be called.
             instructions: The messages of the system.
-            calls_first: Whether a call must come although the choice is free.
+            calls_first: Whether a call must come, even if an answer is allowed.
 
         Raises:
             UsageError: The choice names another tool, or a schema cannot be used.
@@ -107,7 +107,8 @@ class TurnAgents:
         is_typed = choice.mode == "required" and ANSWER_TOOL in names
         is_typed = is_typed and choice.tool in (None, ANSWER_TOOL)
         allowed: _Allowed = "any"
-        if choice.mode == "none" or (is_typed and choice.tool is not None):
+        only_answer = is_typed and (choice.tool is not None or names == {ANSWER_TOOL})
+        if choice.mode == "none" or only_answer:
             allowed = "answer"
         elif (choice.mode == "required" and not is_typed) or calls_first:
             allowed = "call"

@@ -37,6 +37,8 @@ __all__ = ["WithTools"]
 _SERVICE = "callslip"
 _SAME = 3
 """After so many equal calls with equal results in a row, only an answer may come."""
+_NOTE = "\n(note: this is the same call with the same result as before"
+"""How the note begins that a run puts behind such a result."""
 _AUTO = ToolChoice()
 
 
@@ -177,11 +179,10 @@ class WithTools:
                 f"{'one of the ' + turns[-1].role if turns else 'no message'}; pass the whole "
                 "conversation up to the message to answer"
             )
-        is_free = choice.mode == "auto"
-        if is_free and _repeats(turns):
-            choice = ToolChoice("none")
+        if choice.tool is None and _repeats(turns):
+            choice = _without_calls(choice, tools)
         results = any(isinstance(item, Result) for item in turns[-1].items)
-        calls_first = self._calls_first and choice.mode == "auto" and not results
+        calls_first = self._calls_first and choice.mode != "none" and not results
         instructions = "\n\n".join(
             item.text
             for turn in turns
@@ -324,6 +325,14 @@ def _apart() -> Iterator[None]:
             enclosing_call.reset(token)
 
 
+def _without_calls(choice: ToolChoice, tools: Sequence[ToolForm]) -> ToolChoice:
+    """Return a choice that leaves the answer alone, if this one admits an answer."""
+    if choice.mode == "auto":
+        return ToolChoice("none")
+    has_answer = any(form.name == ANSWER_TOOL for form in tools)
+    return ToolChoice("required", ANSWER_TOOL) if has_answer else choice
+
+
 def _repeats(turns: Sequence[Turn]) -> bool:
     """Whether a conversation ends with the same call again and again, with the same result."""
     last: tuple[Any, ...] | None = None
@@ -333,7 +342,8 @@ def _repeats(turns: Sequence[Turn]) -> bool:
         calls = [item for item in turns[at - 1].items if isinstance(item, Call)]
         if len(results) != 1 or len(calls) != 1:
             return False
-        pair = (calls[0].tool, calls[0].object, results[0].content)
+        content = results[0].content.partition(_NOTE)[0]
+        pair = (calls[0].tool, calls[0].object, content)
         if last is not None and pair != last:
             return False
         last, count = pair, count + 1
