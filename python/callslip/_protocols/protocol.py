@@ -148,7 +148,7 @@ class Protocol(ABC):
         return text
 
     def _template_of(self, prompt: str) -> str | None:  # noqa: ARG002  # of each protocol
-        """Return a template that renders to this prompt without tools; `None` without such a form."""
+        """Return a template that renders to this prompt without tools; `None` for no such form."""
         return None
 
     def _own_options(self) -> dict[str, Any]:

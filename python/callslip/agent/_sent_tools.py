@@ -36,7 +36,7 @@ _MOST = 64
 _AROUND = frozenset(
     {"$defs", "$schema", "additionalProperties", "definitions", "description", "title", "type"}
 )
-"""Keywords that are allowed beside the one parameter of an answer tool."""
+"""Keywords that are allowed in the schema of an answer tool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class TurnAgent(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """The parts of a request that need an agent of their own."""
+    """The parts of a request that its agent depends on."""
 
     tools: str
     is_typed: bool
