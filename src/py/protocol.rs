@@ -243,16 +243,20 @@ impl PyProtocol {
         messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
     }
 
+    /// A message of a run's transcript as people read it.
+    fn readable(&self, role: &str, content: &str) -> CoreResult<String> {
+        let message = message(role, content.to_owned())?;
+        Ok(self.protocol.readable(&message).map_or_else(|| content.to_owned(), |readable| readable.content))
+    }
+
     /// A reply in the protocol of this name as people read it, and where these bytes of it stand there.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn shown_reply(name: &str, text: &str, offsets: Vec<usize>) -> CoreResult<(String, Vec<usize>)> {
         let protocol = kind(name)?.make(serde_json::Value::Object(serde_json::Map::new()), ProtocolOptions::default());
         // Protocols that need options of their own have replies of plain text.
-        Ok(protocol.map_or_else(
-            |_| (text.to_owned(), offsets.clone()),
-            |protocol| protocol.shown_with_places(text, &offsets),
-        ))
+        Ok(protocol
+            .map_or_else(|_| (text.to_owned(), offsets.clone()), |protocol| protocol.shown_with_places(text, &offsets)))
     }
 
     /// Reads one whole reply.

@@ -1,5 +1,6 @@
 //! What the border returns as data: frozen classes with named fields, whose meaning the stub says.
 
+use super::error::{self, CoreResult};
 use super::part::PyPart;
 use super::value::to_python;
 use crate::live::LiveRun;
@@ -251,11 +252,26 @@ pub(super) struct PyMessage {
     items: Option<String>,
 }
 
-impl PyMessage {
-    pub(super) fn new(py: Python<'_>, message: &Message, parts: Vec<PyPart>, readable: Option<Readable>) -> Self {
+/// A message, read while its run is locked.
+pub(super) struct MessageOfRun {
+    message: Message,
+    parts: Vec<PyPart>,
+    readable: Option<Readable>,
+}
+
+impl MessageOfRun {
+    pub(super) fn of(run: &LiveRun, position: usize) -> CoreResult<Self> {
+        let message = run.machine().state().conversation.messages.get(position);
+        let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?.clone();
+        let parts = message.parts.iter().map(|part| PyPart::of_run(run, part)).collect();
+        Ok(Self { message, parts, readable: run.machine().readable(position) })
+    }
+
+    pub(super) fn into_row(self, py: Python<'_>) -> PyMessage {
+        let Self { message, parts, readable } = self;
         let content = readable.as_ref().map_or(&*message.content, |readable| &*readable.content);
         let content = PyString::new(py, content).unbind();
-        Self { role: message.role.as_str(), content, parts, items: readable.map(|readable| readable.items) }
+        PyMessage { role: message.role.as_str(), content, parts, items: readable.map(|readable| readable.items) }
     }
 }
 

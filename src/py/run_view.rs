@@ -1,11 +1,11 @@
 //! What can be read from one run: its state, log, transcript and parts.
 
-use super::error::{self, CoreResult};
+use super::error::CoreResult;
 use super::lock::lock;
 use super::outcome::PyOutcome;
 use super::part::{PyPart, split_all};
 use super::protocol::{PyBounds, PyGrammar};
-use super::rows::{PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
+use super::rows::{MessageOfRun, PyEnding, PyMessage, PyOpenTask, PyShortened, PyTicketRow, PyUsage};
 use super::setup::{Grammars, PySetup, Situation};
 use super::toolset::PyToolSet;
 use crate::live::LiveRun;
@@ -309,26 +309,18 @@ impl PyRunView {
 
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
-        let (message, parts, readable) = {
-            let run = self.lock()?;
-            let message = run.machine().state().conversation.messages.get(position);
-            let message = message.ok_or_else(|| error::value(format!("there is no message {position}")))?;
-            let readable = run.machine().readable(position);
-            let parts = message.parts.iter().map(|part| PyPart::of_run(&run, part)).collect();
-            (message.clone(), parts, readable)
-        };
-        Ok(PyMessage::new(py, &message, parts, readable))
+        let message = MessageOfRun::of(&*self.lock()?, position)?;
+        Ok(message.into_row(py))
     }
 
-    /// The tools that each request of a native run offers, as the JSON text of an array.
+    /// The tools of each request of a native run, as the JSON text of an array.
     fn tool_forms(&self) -> CoreResult<String> {
         Ok(serde_json::to_string(&self.lock()?.machine().tool_forms())?)
     }
 
     /// Which tools the next reply may call: the mode, the one tool, and whether several calls may stand in it.
     fn tool_choice(&self) -> CoreResult<(&'static str, Option<&'static str>, bool)> {
-        let choice = self.lock()?.machine().tool_choice();
-        Ok((choice.mode, choice.tool, choice.parallel))
+        Ok(self.lock()?.machine().tool_choice().into_parts())
     }
 
     /// The list of all tickets, as a message of the ticket protocol has it.
@@ -403,10 +395,8 @@ impl PyRunView {
 
     /// The message without the results that were loaded into it; `None` if it has none, or only very short ones.
     fn short<'py>(&self, py: Python<'py>, position: usize) -> CoreResult<Option<Bound<'py, PyString>>> {
-        let short = {
-            let run = self.lock()?;
-            run.machine().state().conversation.messages.get(position).and_then(|message| message.short.clone())
-        };
+        let message = self.lock()?.machine().state().conversation.messages.get(position).cloned();
+        let short = message.and_then(|message| message.short);
         Ok(short.map(|short| PyString::new(py, &short)))
     }
 

@@ -56,5 +56,8 @@ pub(super) fn refuse_references(
     let Some(mention) = whole.or_else(|| ids.inside_text(&call.arguments, |_| false)) else { return Ok(()) };
     let message = format!("expected a value: got a reference to the call '{}'", mention.name);
     let violation = Violation::new(Code::BadReference, message).at(call.arguments_span).pointer(mention.pointer);
-    Err(violation.hint("make the call that needs a result later, when the result is there, and write the value itself"))
+    Err(violation.hint(
+        "make the call that needs a result later, when the result is there, and write the value itself; \
+         write '$$' for a literal '$'",
+    ))
 }

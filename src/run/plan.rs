@@ -102,11 +102,8 @@ pub(super) fn calls(
             block.names.insert(call_id, *ticket);
         }
     }
-    let more = runs(&planned);
-    if more > 0
-        && !setup.ends_at_call
-        && setup.limits.runs.is_some_and(|limit| state.spent().runs.saturating_add(more) > limit)
-    {
+    let more = if setup.ends_at_call { 0 } else { runs(&planned) };
+    if more > 0 && setup.limits.runs.is_some_and(|limit| state.spent().runs.saturating_add(more) > limit) {
         return Err(Refusal::Limit(Limit::Runs));
     }
     Ok(planned)
@@ -240,10 +237,7 @@ impl Block<'_> {
             Some(description) if !description.is_empty() => description.to_owned(),
             _ => describe(&tool, &arguments),
         };
-        let fills = self.start.fills_defaults()
-            && !self.setup.ends_at_call
-            && needs.is_empty()
-            && approval != Approval::NotNeeded;
+        let fills = self.fills_defaults() && needs.is_empty() && approval != Approval::NotNeeded;
         let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
@@ -267,17 +261,16 @@ impl Block<'_> {
         })
     }
 
+    /// Whether calls that need approval are written down with their defaults.
+    fn fills_defaults(&self) -> bool {
+        self.start.fills_defaults() && !self.setup.ends_at_call
+    }
+
     /// The tickets whose outcomes a call uses, because it refers to them or waits for them.
     fn needs(&self, call: &ToolCall, last: bool) -> Result<Needs, Violation> {
         let arguments = Arc::clone(&call.arguments);
-        if self.setup.ends_at_call {
-            let named = |name: &str| self.later.contains_key(name) || self.names.contains_key(name);
-            if self.setup.protocol.references() {
-                refuse_references(call, named, &self.ids)?;
-            }
-            return Ok(Needs { arguments, pointers: Vec::new(), tickets: Vec::new() });
-        }
-        if let Some(spec) = self.setup.tools.get(&call.tool).filter(|spec| spec.kind == ToolKind::Wait) {
+        let waits = |spec: &&ToolSpec| spec.kind == ToolKind::Wait && !self.setup.ends_at_call;
+        if let Some(spec) = self.setup.tools.get(&call.tool).filter(waits) {
             if !last {
                 let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);
                 let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
@@ -288,7 +281,13 @@ impl Block<'_> {
         if !self.setup.protocol.references() {
             return Ok(Needs { arguments, pointers: Vec::new(), tickets: Vec::new() });
         }
-        let (pointers, tickets) = self.references(call)?;
+        let (pointers, tickets) = if self.setup.ends_at_call {
+            let named = |name: &str| self.later.contains_key(name) || self.names.contains_key(name);
+            refuse_references(call, named, &self.ids)?;
+            Default::default()
+        } else {
+            self.references(call)?
+        };
         if tickets.is_empty() {
             // Before version 9, every text lost its first dollar of two.
             let is_call = |name: &str| {

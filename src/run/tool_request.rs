@@ -28,6 +28,13 @@ pub struct ToolChoice {
     pub parallel: bool,
 }
 
+impl ToolChoice {
+    /// The mode, the one tool, and whether there may be several calls.
+    pub fn into_parts(self) -> (&'static str, Option<&'static str>, bool) {
+        (self.mode, self.tool, self.parallel)
+    }
+}
+
 impl RunMachine {
     /// The tools of every request, in the order of the agent: a prefix that is the same is not read again.
     pub fn tool_forms(&self) -> Vec<ToolForm> {

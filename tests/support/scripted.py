@@ -1,8 +1,10 @@
-"""Replies of models in the three protocols, as scripts of tests write them."""
+"""Replies of models in the four protocols, as scripts of tests write them."""
 
 import json
 import re
 
+from callslip import ModelReply
+from callslip.models import NativeCall
 from callslip.protocols import TicketProtocol
 
 PATIENT = TicketProtocol(grace=60)
@@ -66,12 +68,19 @@ def finish(answer="done", *, success=True):
     return json.dumps({"thought": "t", **fields})
 
 
+def native(*calls, text=""):
+    """Native: calls of `(id, name, arguments)`, beside a text."""
+    made = [NativeCall(own, name, json.dumps(arguments)) for own, name, arguments in calls]
+    return ModelReply(text, calls=made)
+
+
 def call_once(protocol, name, arguments, *, answer="done", description="d"):
     """A run's replies in any protocol: one call, and an answer after its result."""
     scripts = {
         "react": [act(name, **arguments), finish(answer)],
         "chatty": [block(("c", name, arguments)), answer],
         "ticket": [call(f"/{name}", arguments, description), wait("T1"), give(answer)],
+        "native": [native(("c", name, arguments)), answer],
     }
     return scripts[protocol]
 

@@ -75,5 +75,9 @@ class NativeProtocol(Protocol):
         return {"parallel": self.parallel}
 
     @property
+    def _joins_calls(self) -> bool:
+        return self.parallel
+
+    @property
     def _starts_early(self) -> bool:
         return self.early_start

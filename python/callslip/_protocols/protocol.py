@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from callslip._base.options import check_flag, check_one_of, check_type, check_whole
 from callslip._core import Grammar, Move, Reader, Reply, ToolSet
-from callslip._core import Protocol as NativeProtocol
+from callslip._core import Protocol as CoreProtocol
 from callslip._protocols import ProtocolName
 from callslip._protocols.example import Example, check_examples, teaches_wrong
 from callslip._protocols.retold import RetoldCall
@@ -112,7 +112,7 @@ class Protocol(ABC):
 
     @classmethod
     def _built_in_template(cls) -> str:
-        return NativeProtocol.built_in_template(cls.name)
+        return CoreProtocol.built_in_template(cls.name)
 
     @classmethod
     @abstractmethod
@@ -156,6 +156,11 @@ class Protocol(ABC):
         return {}
 
     @property
+    def _joins_calls(self) -> bool:
+        """Whether another call behind a call is one of the same move."""
+        return False
+
+    @property
     def _starts_early(self) -> bool:
         """Whether calls start before a reply is complete."""
         return False
@@ -172,16 +177,18 @@ class Protocol(ABC):
 
     def __getstate__(self) -> dict[str, object]:
         # The core's own is made again when it is needed.
-        return {name: value for name, value in vars(self).items() if name != "native"}
+        return {
+            name: value for name, value in vars(self).items() if not isinstance(value, CoreProtocol)
+        }
 
     @cached_property
-    def native(self) -> NativeProtocol:
+    def native(self) -> CoreProtocol:
         """The protocol, as the core takes it.
 
         Raises:
             OSError: The file of the template cannot be read.
         """
-        return NativeProtocol(self.name, self._options(), json.dumps(self._own_options()))
+        return CoreProtocol(self.name, self._options(), json.dumps(self._own_options()))
 
     def _options(self) -> dict[str, object]:
         """Return the options that all protocols have, as the core takes them."""

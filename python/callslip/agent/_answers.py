@@ -19,7 +19,7 @@ from callslip.tools._returns import Described, Faults, described
 from callslip.tools._schema_tool import SchemaTool
 
 if TYPE_CHECKING:
-    from callslip._core import Protocol as NativeProtocol
+    from callslip._core import Protocol as CoreProtocol
     from callslip.tools import Context
 
 __all__ = ["AnswerCheck", "Answers"]
@@ -63,7 +63,7 @@ class Answers:
         self.is_async: bool = check is not None and is_async(check)
         self.are_checked: bool = check is not None or self._faults is not None
 
-    def native(self, protocol: NativeProtocol) -> NativeProtocol:
+    def native(self, protocol: CoreProtocol) -> CoreProtocol:
         """Return the protocol for runs with such answers.
 
         Raises:

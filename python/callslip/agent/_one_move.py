@@ -1,4 +1,4 @@
-"""Agents whose runs end at their first valid move, and make none of its calls."""
+"""Agents for one move: a run ends at the first valid one, without a call of a tool."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["OneMoveAgent", "calls_of"]
 class OneMoveAgent(Agent[Any]):
     """An agent for one move: a call is checked, and made by somebody else.
 
-    A run ends with an answer, or with the first valid calls as its value. Nothing is called, so its
-    tools need no function (`external=True`), and wait for nobody. There are no references between
-    calls, no child runs, no search for tools, and no calls that start before a reply is complete.
+    A run ends with an answer, or with the first valid calls as its value. Tools without a function
+    (`external=True`) are enough. References between calls, child runs, the search for tools and
+    calls before the end of a reply are off.
 
     Raises:
         ToolError: The tools do not fit into the prompt; or as for `Agent`.

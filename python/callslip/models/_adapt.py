@@ -13,6 +13,7 @@ from callslip.models._clients import Kind, find_client, find_method
 from callslip.models._frameworks import LangChainModel, LLMModel
 from callslip.models._in_process import LlamaModel, PipelineModel, VllmModel
 from callslip.models._late import SERVICES, LateModel, check_installed, client_of
+from callslip.models._openai_client import OpenAIClientModel, own_responses
 from callslip.models._responses import ResponsesModel
 from callslip.models._services import (
     BedrockModel,
@@ -57,7 +58,8 @@ def as_model(
     model of simonw's llm, a text-generation pipeline, `vllm.LLM` and `llama_cpp.Llama`. The model
     of an async client is async.
 
-    Pass a method where a client has several: `client.responses.create` for OpenAI's responses;
+    Pass a method where a client has several: `client.responses.create` for OpenAI's responses,
+    which a client of OpenAI's own address uses by itself with `protocol="native"`;
     `litellm.acompletion`, `client.chat.complete_async` (Mistral) or `chat.ainvoke` (LangChain) for
     an async model. A function with the parameters of a method of OpenAI or Anthropic is accepted
     too.
@@ -97,13 +99,18 @@ def as_model(
 def _connected(client: object, *, model: str | None, stream: bool, **options: Any) -> ClientModel:
     """Return the model of a client that there is."""
     found = find_client(client)
+    # A method that is passed decides by itself.
+    responses = None if found is None else own_responses(client)
     if found is None and callable(client):
         found = find_method(client)
     if found is None:
         raise UsageError(_refusal(client))
-    for name in ("is_async", "create"):
+    for name in ("is_async", "create", "responses"):
         if name in options:
             raise UsageError(f"expected no {name}: the client says it; leave it out")
+    if found.kind == "openai" and responses is not None:
+        options = {"responses": responses, **options}
+        return OpenAIClientModel(found.client, model=model, stream=stream, **options)
     if found.kind in _OF_METHOD:
         return _OF_METHOD[found.kind](found.client, model=model, stream=stream, **options)
     return _OF_CLIENT[found.kind](

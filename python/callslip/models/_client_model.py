@@ -66,7 +66,7 @@ class ClientModel:
     _SHAPES: ClassVar[Shapes] = {}
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset()
     # Whether its own tool calls are read, where a run offers it tools.
-    _TAKES_TOOLS: ClassVar[bool] = False
+    _TAKES_TOOLS: bool = False
     # Its name in the conventions of OpenTelemetry, if they have one.
     _PROVIDER: ClassVar[str | None] = None
 

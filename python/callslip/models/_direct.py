@@ -97,17 +97,18 @@ async def read_whole(reply: Reply) -> ModelReply:
 
 def join_chunks(chunks: Iterable[ModelChunk]) -> ModelReply:
     """Return the whole reply of a stream."""
-    text, reasoning = [], []
+    reasoning = []
     items: list[Item] = []
     finish_reason, usage = None, {}
     for chunk in chunks:
-        text.append(chunk.text)
         reasoning.append(chunk.reasoning)
         items += chunk.items or chunk_items(chunk)
         finish_reason = chunk.finish_reason or finish_reason
         usage.update(read_usage(chunk.usage) or {})
+    # Also the text of a native reply that is only text stands in its items.
+    text = "".join(item.text for item in items if isinstance(item, TextItem))
     joined = tuple(items) if any(not isinstance(item, TextItem) for item in items) else ()
-    return ModelReply("".join(text), finish_reason, usage or None, "".join(reasoning), items=joined)
+    return ModelReply(text, finish_reason, usage or None, "".join(reasoning), items=joined)
 
 
 def too_late(seconds: float) -> TimeoutError:

@@ -8,7 +8,7 @@ from callslip.models._finish_reasons import raise_reported, raise_tool_call
 from callslip.models._piece import Piece, check_end
 from callslip.models._token_counts import read_usage
 
-__all__ = ["REPLY_TOOL", "read_event", "read_response"]
+__all__ = ["REPLY_TOOL", "read_event", "read_response", "response_end"]
 
 REPLY_TOOL = "reply"
 """The custom tool whose input is the reply, where a grammar is sent as one."""
@@ -95,11 +95,8 @@ def read_response(item: object) -> Piece | None:
 
 
 def _read_whole(item: object) -> Piece:
-    status = field(item, "status")
-    if status in ("failed", "cancelled"):
-        raise_reported(field(item, "error") or f"the response is {status}")
     output = field(item, "output")
-    piece = Piece(usage=read_usage(field(item, "usage")), is_service=True)
+    piece = response_end(item)
     for part in output if isinstance(output, (list, tuple)) else ():
         content = field(part, "content")
         if field(part, "type") == "reasoning":
@@ -111,8 +108,20 @@ def _read_whole(item: object) -> Piece:
             piece.refusal += text_of(content, kind="refusal")
         else:
             piece.text += _read_item(part)
-    reason = field(field(item, "incomplete_details"), "reason") or status
-    return check_end(piece, reason)
+    return piece
+
+
+def response_end(item: object) -> Piece:
+    """Read the counts and the end of a whole response of OpenAI's responses.
+
+    Raises:
+        ModelError: It failed.
+    """
+    status = field(item, "status")
+    if status in ("failed", "cancelled"):
+        raise_reported(field(item, "error") or f"the response is {status}")
+    piece = Piece(usage=read_usage(field(item, "usage")))
+    return check_end(piece, field(field(item, "incomplete_details"), "reason") or status)
 
 
 def _read_item(item: object) -> str:

@@ -170,7 +170,7 @@ def is_tool_call(kind: object) -> bool:
 def raise_tool_call() -> NoReturn:
     raise ModelError(
         "expected text from the model: got a native tool call: tools are called in the text of "
-        "the reply, so call the client without tools of its own"
+        'the reply, so call the client without tools of its own, or pass protocol="native"'
     )
 
 

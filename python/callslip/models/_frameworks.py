@@ -10,8 +10,19 @@ from callslip.models._client_model import ClientModel
 from callslip.models._fields import field
 from callslip.models._finish_reasons import read_finish
 from callslip.models._grammar_forms import GrammarForm
+from callslip.models._items import FaultItem
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._reply import Message, Messages, ModelChunk
+from callslip.models.native._chat import check_own_tools
+from callslip.models.native._frameworks import (
+    LangChainReader,
+    bound_call,
+    langchain_fault,
+    langchain_messages,
+    service_of,
+    takes_tools,
+)
+from callslip.models.native._reply import Offer
 from callslip.parts import File, PartKind
 
 __all__ = ["LLMModel", "LangChainModel"]
@@ -30,7 +41,8 @@ def _attachments(message: Message) -> list[Any]:
 class LangChainModel(ClientModel):
     """`model.invoke` of a chat model of LangChain; its `ainvoke` for the async one.
 
-    Options are keywords of `invoke`.
+    Options are keywords of `invoke`. Replies with tool calls are always streamed: a whole message
+    has the arguments as an object, without what was wrong with their text.
     """
 
     # The name of `max_tokens` is another one for each provider.
@@ -40,6 +52,7 @@ class LangChainModel(ClientModel):
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image"})
 
     def __init__(self, client: Any, **options: Any) -> None:
+        self._TAKES_TOOLS = takes_tools(client)
         super().__init__(client, **options)
         self._sent_model = self.model
         # Integrations call it one or the other.
@@ -53,6 +66,23 @@ class LangChainModel(ClientModel):
         if self._sent_model is not None:
             request["model"] = self._sent_model
         return call(sent_messages(messages, self._SHAPES, text_block), **request)
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        check_own_tools(self._options)
+        call, keywords = bound_call(self._client, "astream" if self.is_async else "stream", offer)
+        if self._sent_model is not None:
+            request["model"] = self._sent_model
+        turns = langchain_messages(messages, service_of(self._client), self._SHAPES)
+        return call(turns, **{**keywords, **request})
+
+    def _reader(self, offer: Offer) -> LangChainReader:
+        del offer
+        return LangChainReader(service_of(self._client))
+
+    def _fault(self, error: Exception) -> FaultItem | None:
+        return langchain_fault(error)
 
 
 class LLMModel(ClientModel):

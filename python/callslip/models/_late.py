@@ -86,6 +86,8 @@ class LateModel(ClientModel):
         "json_schema",
     )
     _NEEDS_NAME: ClassVar[bool] = False
+    # Most clients do. The first request refuses a client without tools.
+    _TAKES_TOOLS = True
 
     def __init__(
         self,
@@ -127,10 +129,17 @@ class LateModel(ClientModel):
         """Request the reply to `messages`. Arguments as of `ClientModel`.
 
         Raises:
-            UsageError: The client cannot be made, as without a key.
+            UsageError: The client cannot be made, as without a key, or it takes no tools and the
+                run has some.
         """
         check_real_models(self)
-        return self._connected()(messages, **offered)
+        model = self._connected()
+        if offered.get("tools") is not None and not model._TAKES_TOOLS:
+            raise UsageError(
+                f"expected a model that takes tools: got {type(model).__name__}: pass "
+                'protocol="react"'
+            )
+        return model(messages, **offered)
 
     def _connected(self) -> ClientModel:
         """Return the model of this event loop's client, made now if there is none."""

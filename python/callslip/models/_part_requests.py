@@ -118,7 +118,7 @@ class _Stream(ReplyStream):
                 if request is None or not request.is_refused(error):
                     raise
             else:
-                self._request = None if chunk.text else request
+                self._request = None if chunk.text or chunk.items else request
                 return chunk
             assert request is not None
             self.close()
@@ -146,7 +146,7 @@ class _AsyncStream(AsyncReplyStream):
                 if request is None or not request.is_refused(error):
                     raise
             else:
-                self._request = None if chunk.text else request
+                self._request = None if chunk.text or chunk.items else request
                 return chunk
             assert request is not None
             await self.aclose()

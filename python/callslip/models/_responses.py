@@ -12,6 +12,18 @@ from callslip.models._grammar_forms import GrammarForm
 from callslip.models._part_shapes import RESPONSES, Shapes, sent_messages
 from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
+from callslip.models.native._asking import ask, check_no_tools
+from callslip.models.native._reply import Offer
+from callslip.models.native._responses import (
+    ENCRYPTED,
+    SERVICE,
+    ResponsesReader,
+    input_of,
+    refuses_encryption,
+    refuses_reasoning,
+    tool_fields,
+)
+from callslip.models.native._turns import turns_of
 from callslip.parts import PartKind
 
 __all__ = ["ResponsesModel"]
@@ -27,6 +39,9 @@ class ResponsesModel(ClientModel):
     _FORMS = ("auto", "json_schema", "custom_tool")
     _SHAPES: ClassVar[Shapes] = RESPONSES
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
+    _TAKES_TOOLS = True
+    # Not all models can encrypt their reasoning.
+    _is_encrypted: bool = True
 
     def _find_provider(self) -> str | None:
         client = getattr(getattr(self._client, "__self__", None), "_client", None)
@@ -46,6 +61,38 @@ class ResponsesModel(ClientModel):
             request["stream"] = True
         turns = sent_messages(messages, self._SHAPES, _input_text)
         return self._client(model=self.model, input=turns, **request)
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        check_no_tools(self._options)
+        if self._stream:
+            request["stream"] = True
+        if "store" not in self._options:
+            request["store"] = False
+        told: Any = request.pop("include", None) or ()
+        service = [SERVICE]
+
+        def send() -> object:
+            include = [*told, *([ENCRYPTED] if self._is_encrypted else [])]
+            extra = {"include": list(dict.fromkeys(include))} if include else {}
+            turns = input_of(turns_of(messages, service[-1]), self._SHAPES)
+            fields = {**request, **extra, **tool_fields(offer)}
+            return self._client(model=self.model, input=turns, **fields)
+
+        def learn(error: Exception) -> bool:
+            if self._is_encrypted and refuses_encryption(error):
+                self._is_encrypted = False
+                return ENCRYPTED not in told
+            is_news = service[-1] == SERVICE and refuses_reasoning(error)
+            # Without a service, `turns_of` leaves out all data.
+            service.append("")
+            return is_news
+
+        return ask(send, learn)
+
+    def _reader(self, offer: Offer) -> ResponsesReader:  # noqa: ARG002  # as of `ClientModel`
+        return ResponsesReader()
 
     def _put_grammar(
         self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]

@@ -39,7 +39,7 @@ from callslip.models._reply import ModelChunk, ModelReply
 from callslip.models._text_generation import read_batch, read_generated
 from callslip.models._token_counts import check_counts, read_usage
 
-__all__ = ["read_finish", "read_shape", "read_usage"]
+__all__ = ["read_chat", "read_finish", "read_shape", "read_usage"]
 
 
 def read_shape(item: object, *, whole: bool) -> Piece | None:
@@ -56,11 +56,8 @@ def read_shape(item: object, *, whole: bool) -> Piece | None:
         return _read_own(item)
     if isinstance(item, (list, tuple)):
         return read_batch(item)
-    choices = field(item, "choices")
-    if choices is None and has_field(item, "choices"):
-        # Some servers write so what others leave empty.
-        choices = ()
-    if isinstance(choices, (list, tuple)):
+    choices = _choices_of(item)
+    if choices is not None:
         return _read_choices(item, choices, whole=whole)
     for read in _READERS:
         piece = read(item)
@@ -85,12 +82,44 @@ def _read_own(item: ModelChunk | ModelReply) -> Piece:
     )
 
 
+def read_chat(item: object, *, whole: bool) -> tuple[Piece, object, object] | None:
+    """Read a chat completion, or a chunk of one, whose tool calls are read by the caller.
+
+    Returns:
+        The piece; the message or delta that it was read from, `None` without one; and the finish
+        reason, for `check_end`. `None` if the item has no choices.
+
+    Raises:
+        ModelError: It reports an error.
+    """
+    choices = _choices_of(item)
+    return None if choices is None else _read_choice(item, choices, whole=whole)
+
+
+def _choices_of(item: object) -> Iterable[object] | None:
+    choices = field(item, "choices")
+    if choices is None and has_field(item, "choices"):
+        # Some servers write so what others leave empty.
+        return ()
+    return choices if isinstance(choices, (list, tuple)) else None
+
+
 def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Piece:
+    piece, part, reason = _read_choice(item, choices, whole=whole)
+    if part is not None and (field(part, "tool_calls") or field(part, "function_call")):
+        raise_tool_call()
+    return check_end(piece, reason)
+
+
+def _read_choice(
+    item: object, choices: Iterable[object], *, whole: bool
+) -> tuple[Piece, object, object]:
+    """Read the first choice: its piece, its message or delta, and its finish reason."""
     usage = read_usage(field(item, "usage"))
     # With `n` above 1 the first choice is the reply; others come in chunks of their own.
     choice = next((one for one in choices if not field(one, "index")), None)
     if choice is None:
-        return _read_empty(item, usage, whole=whole, has_others=bool(choices))
+        return _read_empty(item, usage, whole=whole, has_others=bool(choices)), None, None
     if error := field(choice, "error") or reported_in(field(item, "base_resp")):
         raise_reported(error)
     names = ("message", "delta") if whole else ("delta", "message")
@@ -103,8 +132,6 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
     if part is None:
         piece = Piece(text_of(field(choice, "text")))
     else:
-        if field(part, "tool_calls") or field(part, "function_call"):
-            raise_tool_call()
         content = field(part, "content")
         # Servers use either name, and some use both.
         reasoning = first_field(part, "reasoning_content", "reasoning")
@@ -115,7 +142,7 @@ def _read_choices(item: object, choices: Iterable[object], *, whole: bool) -> Pi
             is_repeat=is_repeat,
         )
     piece.usage = usage
-    return check_end(piece, field(choice, "finish_reason"))
+    return piece, part, field(choice, "finish_reason")
 
 
 def _is_blank(delta: object) -> bool:

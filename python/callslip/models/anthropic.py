@@ -15,6 +15,15 @@ from callslip.models._part_shapes import ANTHROPIC, Shapes, sent_messages, text_
 from callslip.models._providers import provider_of
 from callslip.models._reply import Messages
 from callslip.models._turns import split_system
+from callslip.models.native._anthropic import (
+    SERVICE,
+    AnthropicReader,
+    messages_request,
+    refuses_thinking,
+)
+from callslip.models.native._asking import ask, check_no_tools
+from callslip.models.native._reply import Offer
+from callslip.models.native._turns import turns_of
 from callslip.parts import PartKind
 
 __all__ = ["AnthropicModel"]
@@ -28,7 +37,8 @@ class AnthropicModel(ClientModel):
     System messages go into the request's `system`; neighbours of one role are joined and empty
     messages left out, because the API requires alternating turns with text. A call returns the
     client's own result, an awaitable for an async client; errors of the client go through
-    unchanged.
+    unchanged. A reply to a request with tools is always streamed, because only a stream has the
+    text of the arguments.
 
     Args:
         create: The client's method.
@@ -46,7 +56,8 @@ class AnthropicModel(ClientModel):
         model: The model's name.
         provider: The provider, by the address of the client; `"anthropic"` for an address that is
             not known, and `None` without one.
-        accepts: The keywords it takes from a run: `stop`, `max_tokens` and perhaps `grammar`.
+        accepts: The keywords it takes from a run: `stop`, `max_tokens`, `tools`, `tool_choice` and
+            perhaps `grammar`.
         grammar_form: As `grammar`.
         is_async: Whether the client is async.
         parts: The kinds of images and files that are sent.
@@ -61,6 +72,7 @@ class AnthropicModel(ClientModel):
     _FORMS = ("auto", "json_schema")
     _SHAPES: ClassVar[Shapes] = ANTHROPIC
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
+    _TAKES_TOOLS = True
 
     def __init__(
         self,
@@ -102,6 +114,29 @@ class AnthropicModel(ClientModel):
             request["stream"] = True
         sent = sent_messages(turns, self._SHAPES, text_block)
         return self._client(model=self.model, messages=sent, **request)
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        check_no_tools(self._options)
+        options = {"max_tokens": _DEFAULT_MAX_TOKENS, **request, "stream": True}
+        service = [SERVICE]
+
+        def send() -> object:
+            turns = turns_of(messages, service[-1])
+            fields = messages_request(turns, offer, self._SHAPES, options)
+            return self._client(model=self.model, **fields)
+
+        def learn(error: Exception) -> bool:
+            is_news = service[-1] == SERVICE and refuses_thinking(error)
+            # Without a service, `turns_of` leaves out all data.
+            service.append("")
+            return is_news
+
+        return ask(send, learn)
+
+    def _reader(self, offer: Offer) -> AnthropicReader:  # noqa: ARG002  # as of `ClientModel`
+        return AnthropicReader()
 
     def without_retries(self) -> Self:
         """Return this model with a client that does not retry by itself."""

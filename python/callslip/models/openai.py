@@ -12,11 +12,16 @@ from callslip.models._client_retries import without_client_retries
 from callslip.models._clients import is_async_create
 from callslip.models._grammar_forms import GrammarForm
 from callslip.models._grammar_servers import form_of_models, host_of, known_form
+from callslip.models._items import FaultItem
 from callslip.models._offered import check_create
 from callslip.models._part_shapes import CHAT, Shapes, sent_messages, text_block
 from callslip.models._providers import provider_of
 from callslip.models._real_models import check_real_models
 from callslip.models._reply import Messages
+from callslip.models.native._chat import ChatReader, check_own_tools, tool_fields
+from callslip.models.native._chat_messages import chat_messages, dialect_of
+from callslip.models.native._faults import fault_of
+from callslip.models.native._reply import Offer
 from callslip.parts import PartKind
 
 __all__ = ["GrammarForm", "OpenAIModel"]
@@ -66,6 +71,7 @@ class OpenAIModel(ClientModel):
     _FORMS = ("auto", "gbnf", "lark", "vllm", "sglang", "fireworks", "json_schema")
     _SHAPES: ClassVar[Shapes] = CHAT
     _PARTS: ClassVar[frozenset[PartKind]] = frozenset({"image", "pdf"})
+    _TAKES_TOOLS = True
 
     def __init__(
         self,
@@ -87,6 +93,7 @@ class OpenAIModel(ClientModel):
         if host == "api.openai.com" or options.get("max_completion_tokens") is not None:
             # Its reasoning models refuse the older name.
             self._SENT = {**self._SENT, "max_tokens": "max_completion_tokens"}
+        self._dialect = dialect_of(create, host, model)
         # Of a server that has not been asked, the form is not known yet.
         self._is_form_known, self._known_form = known_form(host)
         super().__init__(
@@ -146,12 +153,28 @@ class OpenAIModel(ClientModel):
         return () if self._known_form is None else (self._known_form,)
 
     def _send(self, messages: Messages, request: dict[str, object]) -> object:
+        return self._create(sent_messages(messages, self._SHAPES, text_block), request)
+
+    def _create(self, turns: list[dict[str, Any]], request: dict[str, object]) -> object:
         if self._stream:
             request["stream"] = True
             if self._usage and "stream_options" not in self._options:
                 request["stream_options"] = {"include_usage": True}
-        turns = sent_messages(messages, self._SHAPES, text_block)
         return self._client(model=self.model, messages=turns, **request)
+
+    def _send_with_tools(
+        self, messages: Messages, request: dict[str, object], offer: Offer
+    ) -> object:
+        check_own_tools(self._options)
+        turns = chat_messages(messages, self._dialect, self._SHAPES)
+        return self._create(turns, {**tool_fields(offer), **request})
+
+    def _reader(self, offer: Offer) -> ChatReader:
+        del offer
+        return ChatReader(self._dialect.service)
+
+    def _fault(self, error: Exception) -> FaultItem | None:
+        return fault_of(error)
 
     def _put_grammar(
         self, request: dict[str, object], form: GrammarForm, text: str | Mapping[str, object]

@@ -88,6 +88,7 @@ class RunSpans:
         self._tracer, self._meters, self._content = recorder
         self._run = run
         self._agent = start.agent
+        self._takes_calls = start.takes_calls
         self.root = root
         self._began = at
         self._about: dict[str, str] = {names.PROTOCOL: start.protocol}
@@ -218,7 +219,9 @@ class RunSpans:
             if usage.cost:
                 about[names.COST] = usage.cost
         if self._content:
-            about[names.OUTPUT_MESSAGES] = reply_json(event.text, event.finish_reason)
+            about[names.OUTPUT_MESSAGES] = reply_json(
+                event.text, event.finish_reason, has_items=self._takes_calls
+            )
             call.may_quote = clean(event.text) == event.text
         span.set_attributes(about)
         for repair in event.repairs:

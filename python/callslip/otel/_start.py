@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from callslip._base.json import from_json
+from callslip._protocols import PROTOCOL_NAMES
 from callslip.events._event import ticket_id
+from callslip.protocols import find_protocol
 from callslip.runs import Run
 
 __all__ = ["Start", "start_of"]
@@ -20,6 +22,7 @@ class Start(NamedTuple):
         parent_run: The id of the parent run; `None` for a run without one.
         parent_ticket: The id of the ticket in the parent run.
         traceparent: The trace that it began in; `None` without one.
+        takes_calls: Whether replies have the model's own tool calls.
     """
 
     agent: str
@@ -27,6 +30,7 @@ class Start(NamedTuple):
     parent_run: str | None
     parent_ticket: str | None
     traceparent: str | None
+    takes_calls: bool
 
 
 def start_of(run: Run[Any]) -> Start:
@@ -41,4 +45,5 @@ def start_of(run: Run[Any]) -> Start:
         parent_run=parent.get("run_id"),
         parent_ticket=None if ticket is None else ticket_id(ticket),
         traceparent=start.get("traceparent"),
+        takes_calls=protocol in PROTOCOL_NAMES and find_protocol(protocol).native.takes_calls,
     )

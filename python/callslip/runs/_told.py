@@ -136,7 +136,7 @@ class _Telling:
             code = event.violation.get("code")
             self._record.append(
                 f"A reply was refused, and nothing in it was carried out ({code}): "
-                f"{_quoted(self._reply)}"
+                f"{_quoted(self._shown('assistant', self._reply))}"
             )
         elif isinstance(event, RunFinished):
             self._finish(event.reason, event.value, event.success, event.error)
@@ -176,12 +176,17 @@ class _Telling:
         for message in state["messages"][first + 1 :]:
             is_reply = message["role"] == "assistant"
             who = "It replied" if is_reply else "It was told by the user or its runtime"
-            self._record.append(f"{who}: {_quoted(message['content'])}")
+            shown = self._shown(message["role"], message["content"])
+            self._record.append(f"{who}: {_quoted(shown)}")
         for ticket in state["tickets"]["tickets"]:
             self._record.append(self._call(self._tickets[ticket_id(ticket["id"])]))
         if ending := state.get("ending"):
             self._is_over = True
             self._finish(ending["reason"], ending["value"], ending["success"], ending["error"])
+
+    def _shown(self, role: str, content: str) -> str:
+        """Return a message as people read it."""
+        return content if self._protocol is None else self._protocol.readable(role, content)
 
     def _say(self, text: str) -> None:
         self._close_record()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from callslip._protocols.protocol import CallForm
 from callslip.errors import UsageError
+from callslip.testing._reply_text import text_of
 from callslip.testing._say import Say
 
 __all__ = ["CallText"]
@@ -47,6 +48,7 @@ class CallText:
             UsageError: The reply calls no tool.
         """
         form = say._protocol._call_form
+        reply = text_of(reply, say)
         at = reply.find(form.tag)
         while at >= 0 and (at := reply.find("{", at)) >= 0:
             try:
@@ -54,18 +56,17 @@ class CallText:
             except ValueError:
                 at += 1
                 continue
-            if isinstance(value.get(form.tool), str) and isinstance(
-                value.get(form.arguments), dict
-            ):
-                return cls(reply[:at], reply[end:], value, form)
+            if isinstance(value.get(form.tool), str) and _is_object(value.get(form.arguments)):
+                return cls(type(reply)(reply[:at]), reply[end:], value, form)
             at = end
         raise UsageError(f"expected a reply with a tool call for {fault}: got {reply!r}")
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of the call."""
-        found: dict[str, Any] = self.call[self.form.arguments]
-        return found
+        found = self.call[self.form.arguments]
+        arguments: dict[str, Any] = json.loads(found) if self._is_text else found
+        return arguments
 
     def with_tool(self, name: str) -> str:
         """Return the reply with a call of another tool."""
@@ -73,12 +74,38 @@ class CallText:
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> str:
         """Return the reply with other arguments."""
+        if self._is_text:
+            return self.with_arguments_text(json.dumps(dict(arguments), ensure_ascii=False))
         return self._written({**self.call, self.form.arguments: dict(arguments)})
 
     def with_arguments_text(self, text: str) -> str:
         """Return the reply with other arguments, which are text and may be no JSON."""
+        if self._is_text:
+            return self._written({**self.call, self.form.arguments: text})
         written = self._written({**self.call, self.form.arguments: _PLACE})
         return written.replace(json.dumps(_PLACE), text, 1)
 
+    def followed_by(self, arguments: Mapping[str, Any]) -> str:
+        """Return the reply, followed by the same call with other arguments."""
+        between = "" if self._is_text else "\n"
+        kind = type(self.before)
+        return kind(f"{self._written(self.call)}{between}{self.with_arguments(arguments)}")
+
+    @property
+    def _is_text(self) -> bool:
+        return isinstance(self.call[self.form.arguments], str)
+
     def _written(self, call: Mapping[str, Any]) -> str:
-        return self.before + json.dumps(call, ensure_ascii=False) + self.after
+        # The lines of native replies have no blanks.
+        separators = (",", ":") if self._is_text else None
+        written = json.dumps(call, ensure_ascii=False, separators=separators)
+        return type(self.before)(f"{self.before}{written}{self.after}")
+
+
+def _is_object(arguments: object) -> bool:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return False
+    return isinstance(arguments, dict)

@@ -13,7 +13,9 @@ from callslip._base.options import check_called_with, check_type, shown
 from callslip.errors import UsageError
 from callslip.models._call import ModelCall
 from callslip.models._direct import answer, join_chunks, read_whole
-from callslip.models._reply import Messages, ModelReply, ReplyStream, open_result
+from callslip.models._items import Envelope
+from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result
+from callslip.testing._reply_text import pieces_of, reply_of, text_of
 from callslip.testing._say import Say
 from callslip.testing.faults import Fault, Hang
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Faults"]
 
-_Changed: TypeAlias = "ModelReply | Iterable[str]"
+_Changed: TypeAlias = "ModelReply | Iterable[str | ModelChunk]"
 
 
 class Faults:
@@ -242,18 +244,21 @@ def _changed(fault: Any, reply: ModelReply, say: Say) -> _Changed:
     Raises:
         UsageError: The reply itself, or nothing that a model replies.
     """
-    made = fault(reply.text, say)
+    before = text_of(reply, say)
+    made = fault(before, say)
     name = getattr(fault, "__name__", repr(fault))
     if isinstance(made, str):
-        made = ModelReply(made, reply.finish_reason, reply.usage, reply.reasoning)
+        made = reply_of(made, say, reply)
+    elif isinstance(made, ModelReply) and isinstance(made.text, Envelope):
+        made = reply_of(made.text, say, made)
     if isinstance(made, ModelReply):
-        is_same = made.text == reply.text and made.finish_reason in (None, reply.finish_reason)
-        if is_same:
-            raise UsageError(f"expected {name} to change the reply: got the same {reply.text!r}")
+        is_same = text_of(made, say) == before
+        if is_same and made.finish_reason in (None, reply.finish_reason):
+            raise UsageError(f"expected {name} to change the reply: got the same {before!r}")
         return made
     if isinstance(made, (bytes, Mapping)) or not isinstance(made, Iterable):
         raise UsageError(f"expected a reply or the pieces of one from {name}: got {made!r}")
-    return cast("Iterable[str]", made)
+    return pieces_of(cast("Iterable[str]", made), say)
 
 
 def _whole(reply: object) -> ModelReply:

@@ -14,6 +14,7 @@ from callslip.models._envelope import EnvelopePieces, chunk_items, envelope_of, 
 from callslip.models._items import TextItem, WrittenItem
 from callslip.models._reply import Messages, ModelChunk, ModelReply, ReplyStream, open_result
 from callslip.models._retry_rules import status_of
+from callslip.testing._masked_lines import masked_lines
 from callslip.testing._replies import Asked, RecordedReply
 
 if TYPE_CHECKING:
@@ -112,22 +113,31 @@ class RecordedModel:
         return answer(self._inner.attempts(), messages, options, is_async=self._inner.is_async)
 
     def _keep(self, asked: Asked, reply: ModelReply, *, streamed: bool = False) -> ModelReply:
-        is_native = has_items(reply)
-        text = self._recording.clean(envelope_of(reply) if is_native else reply.text)
+        has_lines = has_items(reply)
+        text = self._cleaned(envelope_of(reply) if has_lines else reply.text, has_lines=has_lines)
         usage = _usage(reply.usage)
-        kept = RecordedReply(text, reply.finish_reason, usage, streamed=streamed, native=is_native)
+        kept = RecordedReply(
+            text, reply.finish_reason, usage, streamed=streamed, has_items=has_lines
+        )
         self._recording.add(asked, kept)
-        items = (WrittenItem(text),) if is_native else ()
-        return replace(reply, text="" if is_native else text, calls=(), items=items)
+        items = (WrittenItem(text),) if has_lines else ()
+        return replace(reply, text="" if has_lines else text, calls=(), items=items)
 
-    def _keep_error(self, asked: Asked, text: str, error: Exception) -> None:
+    def _cleaned(self, text: str, *, has_lines: bool) -> str:
+        clean = self._recording.clean
+        return masked_lines(text, clean) if has_lines else clean(text)
+
+    def _keep_error(
+        self, asked: Asked, text: str, error: Exception, *, has_lines: bool = False
+    ) -> None:
         row = {
             "type": f"{type(error).__module__}.{type(error).__qualname__}",
             "message": self._recording.clean(str(error)),
             "status_code": status_of(error),
             "retry_after": retry_after(headers_of(error)),
         }
-        self._recording.add(asked, RecordedReply(self._recording.clean(text), error=row))
+        text = self._cleaned(text, has_lines=has_lines)
+        self._recording.add(asked, RecordedReply(text, error=row, has_items=has_lines))
 
     def _record(self, asked: Asked, stream: ReplyStream) -> Generator[ModelChunk]:
         heard = _Heard(self, asked)
@@ -164,8 +174,8 @@ class RecordedModel:
             return self._replay_part(reply)
         if reply.streamed:
             return self._replay_stream(reply)
-        items = (WrittenItem(reply.text),) if reply.native else ()
-        text = "" if reply.native else reply.text
+        items = (WrittenItem(reply.text),) if reply.has_items else ()
+        text = "" if reply.has_items else reply.text
         return ModelReply(text, reply.finish_reason, reply.usage, items=items)
 
     def _replay_part(self, reply: RecordedReply) -> Generator[ModelChunk]:
@@ -176,7 +186,7 @@ class RecordedModel:
     def _replay_stream(reply: RecordedReply) -> Generator[ModelChunk]:
         # In two pieces: a reader may look at one more piece after the end of a move.
         first, last = ModelChunk(reply.text[:-1]), ModelChunk(reply.text[-1:])
-        if reply.native:
+        if reply.has_items:
             first, last = (ModelChunk(items=(WrittenItem(one.text),)) for one in (first, last))
         yield first
         yield replace(last, finish_reason=reply.finish_reason, usage=reply.usage)
@@ -204,15 +214,17 @@ class _Heard:
 
     def keep(self) -> None:
         model, reply = self._model, self._reply
-        if all(isinstance(item, TextItem) for item in reply.items):
-            reply = replace(reply, items=())
+        texts = [item.text for item in reply.items if isinstance(item, TextItem)]
+        if len(texts) == len(reply.items):
+            reply = replace(reply, text="".join(texts), items=())
+        has_lines = has_items(reply)
+        text = _part_of(reply) if has_lines else reply.text
         if self.error is not None:
-            model._keep_error(self._asked, reply.text, self.error)
+            model._keep_error(self._asked, text, self.error, has_lines=has_lines)
         elif self.is_cut:
-            is_native = has_items(reply)
-            text = model._recording.clean(_part_of(reply) if is_native else reply.text)
+            text = model._cleaned(text, has_lines=has_lines)
             usage = _usage(reply.usage)
-            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, native=is_native)
+            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, has_items=has_lines)
             model._recording.add(self._asked, kept)
         else:
             model._keep(self._asked, reply, streamed=True)

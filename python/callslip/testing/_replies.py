@@ -59,7 +59,7 @@ class RecordedReply:
         cut: Whether the reader of a stream stopped before its end.
         error: The exception that followed the text: its type, message, status and Retry-After.
         streamed: Whether it was a stream that was read to its end.
-        native: Whether it has tool calls of the model's own: `text` is its lines then.
+        has_items: Whether `text` is the lines of a native reply.
     """
 
     text: str = ""
@@ -68,7 +68,7 @@ class RecordedReply:
     cut: bool = False
     error: dict[str, Any] | None = None
     streamed: bool = False
-    native: bool = False
+    has_items: bool = False
 
     def _to_json(self) -> dict[str, Any]:
         row: dict[str, Any] = {"text": self.text.split("\n"), "finish_reason": self.finish_reason}
@@ -79,8 +79,8 @@ class RecordedReply:
             row["error"] = self.error
         if self.streamed:
             row["streamed"] = True
-        if self.native:
-            row["native"] = True
+        if self.has_items:
+            row["items"] = True
         return row
 
     @classmethod
@@ -92,7 +92,7 @@ class RecordedReply:
             row.get("cut", False),
             row.get("error"),
             row.get("streamed", False),
-            row.get("native", False),
+            row.get("items", False),
         )
 
 

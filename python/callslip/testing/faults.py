@@ -1,7 +1,8 @@
 """Faults: ways in which the reply of a model goes wrong, for `callslip.testing.Faults`.
 
 A fault is a function of a whole reply and of the `Say` of its protocol. It returns what takes the
-place of the reply, and raises `UsageError` if the reply has no place for the fault.
+place of the reply, and raises `UsageError` if the reply has no place for the fault. The text of a
+native reply is that of `Say("native")`: a line of JSON for each item.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from callslip._base.options import check_seconds
 from callslip.errors import UsageError
 from callslip.models import ModelReply
 from callslip.testing._call_text import CallText
+from callslip.testing._reply_text import cut_text, reply_of, text_of, with_text
 from callslip.testing._say import Say
 
 __all__ = [
@@ -105,20 +107,29 @@ def hang(seconds: float) -> Hang:
     return Hang(seconds)
 
 
-def cut(reply: str, _say: Say) -> ModelReply:
+def cut(reply: str, say: Say) -> ModelReply:
     """Cut the reply off, as by a limit on its tokens: it has the finish reason `"length"`."""
-    if len(reply) < 2:
+    text = cut_text(text_of(reply, say))
+    if not text:
         raise UsageError(f"expected a reply of two characters or more for cut: got {reply!r}")
-    return ModelReply(reply[: len(reply) * 2 // 3], "length")
+    return reply_of(text, say, ModelReply(finish_reason="length"))
 
 
 def two_moves(reply: str, say: Say) -> str:
-    """Add a second move: an answer, or another call with the same `call_id` if answers are text."""
-    if not say._protocol.native.answers_in_text:
+    """Add a second move: an answer, or another call with the same `call_id` if answers are text.
+
+    A native reply may have several calls; with `NativeProtocol(parallel=False)` it gets a second.
+    """
+    protocol = say._protocol
+    if protocol._joins_calls:
+        raise UsageError(
+            f"expected a protocol of one move a reply for two_moves: got {protocol.name!r}, whose "
+            "replies may have several calls; use another fault, or parallel=False"
+        )
+    if not protocol.native.answers_in_text:
         return f"{reply}\n{say.finish('a second move')}"
     found = CallText.find(reply, say, "two_moves")
-    other = {} if found.arguments else {"second": True}
-    return f"{reply}\n{found.with_arguments(other)}"
+    return found.followed_by({} if found.arguments else {"second": True})
 
 
 def unknown_tool(reply: str, say: Say) -> str:
@@ -156,15 +167,16 @@ def empty(_reply: str, _say: Say) -> str:
     return ""
 
 
-def prose_around(reply: str, _say: Say) -> str:
+def prose_around(reply: str, say: Say) -> str:
     """Write sentences before and after the move, which the reader drops or shows."""
-    return f"Sure, this is the next step.\n\n{reply}\n\nI hope that this helps."
+    around = "Sure, this is the next step.", "I hope that this helps."
+    return with_text(text_of(reply, say), *around)
 
 
 def invented_observation(reply: str, say: Say) -> str:
     """Continue after a call with a result that the model has invented."""
     CallText.find(reply, say, "invented_observation")
-    return f"{reply}\n\n{say._protocol._invented_result}"
+    return with_text(text_of(reply, say), "", say._protocol._invented_result)
 
 
 def never_stops(reply: str, say: Say) -> Iterable[str]:
@@ -172,13 +184,14 @@ def never_stops(reply: str, say: Say) -> Iterable[str]:
 
     `Limits.reply_bytes` ends such a reply.
     """
-    return _without_end(cut(reply, say).text)
+    text = cut_text(text_of(reply, say))
+    return _without_end(text, type(text))
 
 
-def _without_end(start: str) -> Iterator[str]:
+def _without_end(start: str, kind: type[str]) -> Iterator[str]:
     yield start
     while True:
-        yield "x" * 4096
+        yield kind("x" * 4096)
 
 
 def _with_arguments(reply: str, say: Say, fault: str) -> CallText:

@@ -76,4 +76,4 @@ def _with_fault(reply: str, fault: Callable[[str, Say], object], say: Say) -> st
     except UsageError:
         # The reply has no place for it.
         return reply
-    return broken if isinstance(broken, ModelReply) else str(broken)
+    return broken if isinstance(broken, (str, ModelReply)) else str(broken)

@@ -36,7 +36,7 @@ def answer_schema(given: Mapping[str, Any]) -> dict[str, Any]:
     References lead to its definitions, as the core puts the schema into others.
 
     Raises:
-        UsageError: It is not JSON, or has a reference that leads out of it or to nothing.
+        UsageError: The mapping is not JSON, or one of its references cannot be followed in it.
     """
     schema = json_schema("returns", given)
     _check_references(schema)
@@ -112,7 +112,7 @@ def _check_reference(schema: dict[str, Any], reference: object, place: str) -> N
 def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema with references to its definitions alone.
 
-    If it refers to other places in itself, it becomes a definition of its own.
+    A schema with references to other places becomes a definition itself.
     """
     is_moved = False
 

@@ -11,7 +11,7 @@ from callslip.errors import ToolError, UsageError
 from callslip.tools import Tool, ToolLike, Tools, ToolSource
 
 if TYPE_CHECKING:
-    from callslip._core import Protocol as NativeProtocol
+    from callslip._core import Protocol as CoreProtocol
 
 __all__ = ["Toolbox", "as_tool"]
 
@@ -98,7 +98,7 @@ class Toolbox(ToolSource):
 
     def for_protocol(
         self,
-        protocol: NativeProtocol,
+        protocol: CoreProtocol,
         built_in: Sequence[str] = (),
         *,
         only: Callable[[Tool[..., Any]], bool] | None = None,

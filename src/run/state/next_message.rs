@@ -4,6 +4,7 @@ use super::{Phase, RunState};
 use crate::part::Part;
 use crate::protocol::{Answered, Message, MessageEntry, Outcomes, Protocol, Role};
 use crate::ticket::{Ticket, TicketId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of a result that is no longer than the sentence that would replace it.
@@ -13,24 +14,8 @@ impl RunState {
     pub(super) fn on_model_asked(&mut self, turn: u32, protocol: &dyn Protocol) {
         self.position.midway = false;
         self.calls.count_early();
-        let mut entries = Vec::with_capacity(self.calls.batch.len() + self.conversation.entries.len());
         let batch = std::mem::take(&mut self.calls.batch);
-        for id in batch.values().copied() {
-            let Some(ticket) = self.calls.tickets.get(id) else { continue };
-            if ticket.detached {
-                entries.push(MessageEntry::Spawned(id));
-            } else if let Some(outcome) = &ticket.outcome {
-                let short = protocol.inlines(outcome.text().len());
-                entries.push(MessageEntry::Result { ticket: id, times: self.calls.times.remove(&id).unwrap_or(1) });
-                // A last turn has been told of it already.
-                if protocol.guides_to_results() && !self.conversation.loaded.contains(&id) {
-                    entries.push(if short { MessageEntry::Loaded(id) } else { MessageEntry::Completed(id) });
-                    if short {
-                        self.conversation.loaded.insert(id);
-                    }
-                }
-            }
-        }
+        let mut entries = self.results(&batch, protocol);
         entries.append(&mut self.conversation.entries);
         self.calls.batch_open = 0;
         let said = std::mem::take(&mut self.conversation.said);
@@ -76,6 +61,28 @@ impl RunState {
         }
         self.position.turn = turn;
         self.position.phase = Phase::Asking;
+    }
+
+    /// The results of the calls of the last reply, by their positions in it.
+    fn results(&mut self, batch: &BTreeMap<usize, TicketId>, protocol: &dyn Protocol) -> Vec<MessageEntry> {
+        let mut entries = Vec::with_capacity(self.calls.batch.len() + self.conversation.entries.len());
+        for id in batch.values().copied() {
+            let Some(ticket) = self.calls.tickets.get(id) else { continue };
+            if ticket.detached {
+                entries.push(MessageEntry::Spawned(id));
+            } else if let Some(outcome) = &ticket.outcome {
+                let short = protocol.inlines(outcome.text().len());
+                entries.push(MessageEntry::Result { ticket: id, times: self.calls.times.remove(&id).unwrap_or(1) });
+                // A last turn has been told of it already.
+                if protocol.guides_to_results() && !self.conversation.loaded.contains(&id) {
+                    entries.push(if short { MessageEntry::Loaded(id) } else { MessageEntry::Completed(id) });
+                    if short {
+                        self.conversation.loaded.insert(id);
+                    }
+                }
+            }
+        }
+        entries
     }
 
     /// The reply whose calls the next message answers.

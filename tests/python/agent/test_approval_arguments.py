@@ -48,7 +48,7 @@ def seen_by_approver(agent, task="go", choose=None):
 LONG = "x" * 5_000
 
 
-@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
+@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket", "native"])
 def test_the_whole_arguments_are_shown_whatever_the_model_says(protocol):
     arguments = {"to": LONG, "amount": 900}
     model = ScriptedModel(call_once(protocol, "pay", arguments, description="pay 1 euro to ann"))

@@ -74,7 +74,7 @@ def kinds(result):
     return [event.kind for event in result.run.log]
 
 
-@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
+@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket", "native"])
 @pytest.mark.parametrize("condition", [large, large_later, large_awaitable])
 @pytest.mark.parametrize("amount", [5, 900])
 def test_the_condition_decides(protocol, condition, amount):

@@ -288,12 +288,13 @@ def test_react_cannot_delegate_its_own_task():
 
 
 def research(protocol):
-    answers = {"react": finish("found"), "chatty": "found", "ticket": give("found")}
+    own = {"react": finish("found"), "ticket": give("found")}
+    answers = {**own, "chatty": "found", "native": "found"}
     return Agent(ScriptedModel([answers[protocol]]), protocol=protocol, name="research")
 
 
-@pytest.mark.parametrize("inner", ["react", "chatty", "ticket"])
-@pytest.mark.parametrize("outer", ["react", "chatty", "ticket"])
+@pytest.mark.parametrize("inner", ["react", "chatty", "ticket", "native"])
+@pytest.mark.parametrize("outer", ["react", "chatty", "ticket", "native"])
 def test_agents_of_any_protocol_are_tools_of_any_other(run, outer, inner):
     model = ScriptedModel(call_once(outer, "research", {"task": "look"}, answer="ok"))
     agent = Agent(model, protocol=outer, tools=[research(inner).as_tool()])

@@ -22,7 +22,7 @@ from callslip import (
 )
 from scripted import act, asked, block, call_once, delegate, finish, give, wait
 
-PROTOCOLS = ("react", "chatty", "ticket")
+PROTOCOLS = ("react", "chatty", "ticket", "native")
 
 
 @tool
@@ -38,7 +38,7 @@ def price(of: str) -> int:
 
 
 def answer(protocol, value="done"):
-    return {"react": finish, "chatty": str, "ticket": give}[protocol](value)
+    return {"react": finish, "chatty": str, "ticket": give, "native": str}[protocol](value)
 
 
 def agent_of(protocol, *replies, **options):
@@ -316,7 +316,8 @@ def test_a_compacted_run_is_told_from_its_messages(protocol):
     assert said.count("How is it?") == 1
     record = lines(first)
     assert record[-1] == 'weather {"city": "Oslo"}: ok "rain in Oslo"'
-    assert json.loads(record[0].removeprefix("It replied: ")) == replies[0]
+    told = 'weather({"city": "Oslo"})' if protocol == "native" else replies[0]
+    assert json.loads(record[0].removeprefix("It replied: ")) == told
     assert last["content"] == "It rains."
     assert agent_of("chatty", "x").hand_over_sync(kept).run.task == "How is it?"
 

@@ -1,4 +1,4 @@
-"""Runs that end at their first valid move, for programs whose callers make the calls."""
+"""Runs that end at their first valid move: the calls are the value."""
 
 import asyncio
 import copy

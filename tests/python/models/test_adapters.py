@@ -389,7 +389,7 @@ def test_openai_request(server: Server) -> None:
             "temperature": 0
         }
         fixed = as_model(client, model="m", stop=None, seed=1, max_completion_tokens=5)
-        assert ModelCall(fixed).accepts == set()
+        assert ModelCall(fixed).accepts == {"tools", "tool_choice"}
         assert sent(server, fixed, **offered) == plain | {"seed": 1, "max_completion_tokens": 5}
 
 
@@ -455,7 +455,7 @@ def test_anthropic_request(server: Server) -> None:
         received = {"stop_sequences": ["</output>"], "max_tokens": 99}
         assert sent(server, as_model(client, model="m"), **offered) == plain | received
         fixed = as_model(client, model="m", stop=None, max_tokens=7, stream=False)
-        assert ModelCall(fixed).accepts == set()
+        assert ModelCall(fixed).accepts == {"tools", "tool_choice"}
         assert sent(server, fixed, **offered) == {"system": "be brief", "max_tokens": 7}
 
 

@@ -14,7 +14,7 @@ import pytest
 from callslip import Agent
 from callslip.errors import UsageError
 from callslip.models import as_model
-from callslip.models._call import OFFERED, ModelCall
+from callslip.models._call import ModelCall
 
 ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}]
 
@@ -59,8 +59,8 @@ class Callable:
         (takes_nothing, set()),
         (takes_stop, {"stop", "seed"}),
         (takes_any, {"stop", "seed", "max_tokens"}),
-        (takes_all, OFFERED - {"run_id"}),
-        (takes_its_run, OFFERED - {"grammar"}),
+        (takes_all, {"stop", "seed", "max_tokens", "grammar"}),
+        (takes_its_run, {"stop", "seed", "max_tokens", "run_id"}),
         (Callable(), {"max_tokens"}),
         (Callable().method, {"seed"}),
         (functools.partial(takes_stop, seed=3), {"stop"}),

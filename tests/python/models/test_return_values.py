@@ -19,7 +19,7 @@ ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "h
 TEXT = ": return or yield its text"
 NATIVE_TOOL_CALL = (
     "expected text from the model: got a native tool call: tools are called in the text of the "
-    "reply, so call the client without tools of its own"
+    'reply, so call the client without tools of its own, or pass protocol="native"'
 )
 
 

@@ -137,5 +137,7 @@ def test_both_halves_have_the_same_list():
 
 
 def test_an_unknown_protocol_is_refused_with_the_names():
-    with pytest.raises(ValueError, match="^expected 'ticket', 'chatty' or 'react': got 'morse'$"):
+    with pytest.raises(
+        ValueError, match="^expected 'ticket', 'chatty', 'react' or 'native': got 'morse'$"
+    ):
         _core.Protocol.built_in_template("morse")

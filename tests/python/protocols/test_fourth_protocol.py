@@ -75,7 +75,7 @@ def test_an_answer_may_have_a_type(name):
 
 
 def test_errors_name_it_with_the_others(name):
-    expected = "^expected protocol='ticket', 'chatty', 'react' or 'one_line', or a protocol object"
+    expected = "^expected protocol='ticket', 'chatty', 'react', 'native' or 'one_line'"
     with pytest.raises(UsageError, match=expected):
         Agent(ScriptedModel([]), protocol="morse")
     with pytest.raises(ToolError, match="^a tool of the one_line protocol can't be named 'finish'"):

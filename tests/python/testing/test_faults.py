@@ -17,7 +17,9 @@ from callslip import (
     UsageError,
     tool,
 )
-from callslip.models import Retrying
+from callslip.models import NativeCall, Retrying
+from callslip.models._envelope import envelope_of
+from callslip.protocols import NativeProtocol, find_protocol
 from callslip.testing import PROTOCOLS, Faults, Say, codes
 from callslip.testing.faults import (
     RateLimited,
@@ -36,19 +38,22 @@ from callslip.testing.faults import (
 from scripted import patient
 
 CODES = {
-    cut: ("truncated", "truncated", "truncated"),
-    two_moves: ("multiple_actions", "duplicate_call_id", "multiple_actions"),
-    unknown_tool: ("unknown_tool",) * 3,
-    duplicate_key: ("duplicate_key",) * 3,
-    missing_argument: ("missing_argument",) * 3,
-    wrong_type: ("invalid_argument",) * 3,
-    empty: ("empty",) * 3,
-    never_stops: ("too_large",) * 3,
+    cut: ("truncated",) * 4,
+    # Calls side by side are one move of a native reply.
+    two_moves: ("multiple_actions", "duplicate_call_id", "multiple_actions", None),
+    unknown_tool: ("unknown_tool",) * 4,
+    # Arguments that are text have one code, with the reason behind it.
+    duplicate_key: ("duplicate_key",) * 3 + ("args_invalid",),
+    missing_argument: ("missing_argument",) * 4,
+    wrong_type: ("invalid_argument",) * 4,
+    empty: ("empty",) * 4,
+    never_stops: ("too_large",) * 4,
 }
 TABLE = [
     (fault, name, code)
     for fault, expected in CODES.items()
     for name, code in zip(PROTOCOLS, expected, strict=True)
+    if code is not None
 ]
 
 
@@ -93,8 +98,64 @@ def test_text_around_a_call_is_dropped(fault, name):
         result = app.agent(model, name).run_sync("How is Oslo?")
 
     assert codes(result) == []
-    assert sum(result.trace().turns[0].repairs.values()) >= 1
+    first = result.trace().turns[0]
+    if find_protocol(name).native.takes_calls:
+        # Text beside calls is no departure: it is shown.
+        assert first.narration
+    else:
+        assert sum(first.repairs.values()) >= 1
     assert [ticket.result for ticket in result.tickets] == ["4 degrees"]
+
+
+def test_a_second_call_is_a_second_move_where_a_reply_has_one():
+    protocol = NativeProtocol(parallel=False)
+    say, app = Say(protocol), Weather()
+    with Faults(script(say, 2), say, {1: two_moves}) as model:
+        result = Agent(model, protocol=protocol, tools=[app.weather]).run_sync("How is Oslo?")
+
+    assert codes(result) == ["multiple_actions"]
+    assert app.cities == ["Oslo"]
+
+
+def test_a_second_move_does_not_fit_where_calls_stand_side_by_side():
+    say = Say("native")
+
+    with pytest.raises(UsageError, match="may have several calls; use another fault"):
+        two_moves(say.call("weather", city="Oslo"), say)
+
+
+@pytest.mark.parametrize("options", [{}, {"chunk_size": 7}, {"is_async": True}])
+def test_a_fault_of_ones_own_changes_the_lines_of_a_native_reply(options):
+    say, app = Say("native"), Weather()
+
+    def elsewhere(reply, _say):
+        return reply.replace("Oslo", "Rome")
+
+    with Faults(script(say, **options), say, {1: elsewhere}) as model:
+        result = app.agent(model, "native").run_sync("How is Oslo?")
+
+    assert app.cities == ["Rome"]
+    assert result.value == "4 degrees"
+
+
+@pytest.mark.parametrize(
+    ("reply", "left"),
+    [
+        (ModelReply("4 degrees\u2028here"), '{"text":"4 degrees'),
+        (
+            ModelReply("Look.", calls=[NativeCall("a", "weather", '{"city": "é\\"x"}')]),
+            '{"text":"Look."}\n{"call":"a","tool":"weather","arguments":"{\\"city\\": \\"',
+        ),
+    ],
+)
+def test_a_native_reply_is_cut_in_its_last_item(reply, left):
+    say = Say("native")
+    with Faults(ScriptedModel([reply]), say, {1: cut}) as model:
+        made = model([{"role": "user", "content": "How is Oslo?"}])
+
+    assert made.finish_reason == "length"
+    assert envelope_of(made).startswith(left)
+    assert not envelope_of(made).endswith("}\n")
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

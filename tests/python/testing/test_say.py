@@ -3,10 +3,15 @@
 import pytest
 
 from callslip import Agent, ScriptedModel, UsageError, tool
-from callslip.protocols import ChattyProtocol, ReactProtocol, TicketProtocol
+from callslip.protocols import ChattyProtocol, NativeProtocol, ReactProtocol, TicketProtocol
 from callslip.testing import PROTOCOLS, Say
 
-KINDS = {"ticket": TicketProtocol, "chatty": ChattyProtocol, "react": ReactProtocol}
+KINDS = {
+    "ticket": TicketProtocol,
+    "chatty": ChattyProtocol,
+    "react": ReactProtocol,
+    "native": NativeProtocol,
+}
 
 
 @tool
@@ -43,5 +48,7 @@ def test_an_answer_may_have_a_type(name):
 
 
 def test_an_unknown_protocol_is_refused():
-    with pytest.raises(UsageError, match="^expected protocol='ticket', 'chatty' or 'react'"):
+    with pytest.raises(
+        UsageError, match="^expected protocol='ticket', 'chatty', 'react' or 'native'"
+    ):
         Say("morse")

@@ -49,9 +49,12 @@ CALLS = [
     # Say
     (
         lambda: Say(["react"]),
-        "expected protocol='ticket', 'chatty' or 'react', or a protocol object",
+        "expected protocol='ticket', 'chatty', 'react' or 'native', or a protocol object",
     ),
-    (lambda: Say("REACT"), "expected protocol='ticket', 'chatty' or 'react', or a protocol object"),
+    (
+        lambda: Say("REACT"),
+        "expected protocol='ticket', 'chatty', 'react' or 'native', or a protocol object",
+    ),
     (lambda: SAY.call(3), "expected the name of a tool to be text: got 3"),
     (lambda: SAY.call(add), "expected the name of a tool: got <function add at"),
     (lambda: SAY.call(tool(add)), "expected the name of a tool: got "),

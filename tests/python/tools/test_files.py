@@ -155,7 +155,7 @@ def crop(image: Image, width: int) -> Image:
     return Image(png(width, image.height))
 
 
-@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket"])
+@pytest.mark.parametrize("protocol", ["react", "chatty", "ticket", "native"])
 def test_an_image_of_a_result_goes_into_the_next_call(protocol):
     if protocol == "chatty":
         first, second = block(("a", "crop", {"image": "U1", "width": 9})), "$a"

@@ -1,4 +1,4 @@
-"""Tools whose schema names no arguments: they take any, as JSON Schema has it."""
+"""Tools with a schema without properties: any object is valid, as in JSON Schema."""
 
 import pytest
 
@@ -14,12 +14,12 @@ ROW = {"city": "Oslo", "odd name": [1, None, {"a": True}]}
 
 
 def given(**arguments):
-    """Return what was given."""
+    """Return the arguments."""
     return arguments
 
 
 def with_context(context: Context, **arguments):
-    """Return what was given."""
+    """Return the ticket and the arguments."""
     return {"ticket": context.ticket_id, **arguments}
 
 

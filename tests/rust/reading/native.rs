@@ -16,7 +16,7 @@ enum Item {
 }
 
 /// Texts with what JSON escapes, what ends lines, and what a line of an envelope looks like.
-fn texts() -> impl Strategy<Value = String> {
+fn texts() -> BoxedStrategy<String> {
     prop_oneof![
         any::<String>(),
         "[ -~\\n\\t\"\\\\]{1,40}",
@@ -26,18 +26,20 @@ fn texts() -> impl Strategy<Value = String> {
         Just("\u{2028}é\u{1f600}\\u00e9\\\\".to_owned()),
     ]
     .prop_filter("an item has text", |text| !text.is_empty())
+    .boxed()
 }
 
-fn objects() -> impl Strategy<Value = String> {
+fn objects() -> BoxedStrategy<String> {
     proptest::collection::btree_map("[a-z\"\\\\é]{1,4}", texts(), 0..4)
         .prop_map(|members| serde_json::to_string(&members).unwrap())
+        .boxed()
 }
 
 fn data() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(texts().prop_map(|text| json!({ "service": { "signature": text } }).to_string()))
 }
 
-fn items(arguments: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<Value = Vec<Item>> {
+fn items(arguments: BoxedStrategy<String>) -> impl Strategy<Value = Vec<Item>> {
     let call = ("[a-z0-9_]{0,5}", "[a-z_.é\"]{1,8}", arguments, data());
     let item = prop_oneof![
         texts().prop_map(Item::Text),
@@ -88,9 +90,7 @@ fn whole(items: &[Item]) -> String {
         text.push_str(&match item {
             Item::Text(text) => writer.text(text),
             Item::Reasoning(text, data) => writer.reasoning(text, data.as_deref()),
-            Item::Call { id, tool, arguments, data } => {
-                writer.call(index, id, tool, arguments, data.as_deref(), true)
-            }
+            Item::Call { id, tool, arguments, data } => writer.call(index, id, tool, arguments, data.as_deref(), true),
         });
     }
     text + &writer.finish(false)
@@ -107,15 +107,22 @@ fn in_pieces(items: &[Item], size: usize) -> String {
     let mut at = 0;
     while at < items.len() {
         match &items[at] {
-            Item::Text(said) => cut(said).iter().for_each(|piece| text.push_str(&writer.text(piece))),
+            Item::Text(said) => {
+                for piece in cut(said) {
+                    text.push_str(&writer.text(&piece));
+                }
+            }
             Item::Reasoning(said, data) => {
-                cut(said).iter().for_each(|piece| text.push_str(&writer.reasoning(piece, None)));
+                for piece in cut(said) {
+                    text.push_str(&writer.reasoning(&piece, None));
+                }
                 if data.is_some() {
                     text.push_str(&writer.reasoning("", data.as_deref()));
                 }
             }
             Item::Call { .. } => {
-                let side_by_side: Vec<_> = (at..).zip(items[at..].iter().take_while(|item| matches!(item, Item::Call { .. }))).collect();
+                let side_by_side: Vec<_> =
+                    (at..).zip(items[at..].iter().take_while(|item| matches!(item, Item::Call { .. }))).collect();
                 let mut left: Vec<Vec<String>> = Vec::new();
                 for (index, item) in &side_by_side {
                     let Item::Call { id, tool, arguments, .. } = item else { continue };
@@ -145,7 +152,7 @@ fn in_pieces(items: &[Item], size: usize) -> String {
 }
 
 fn way() -> Way {
-    Way::of("native")
+    Way::plain("native")
 }
 
 fn read(text: &str) -> Reply {
@@ -173,6 +180,8 @@ fn streamed(text: &str, size: usize) -> (Reply, String, String, Vec<String>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(128), failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn what_is_written_is_read(items in items(texts())) {
         let items = joined(&items);
@@ -196,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_is_read_as_the_whole(items in items(prop_oneof![texts(), objects()]), size in 1_usize..9) {
+    fn a_stream_is_read_as_the_whole(items in items(prop_oneof![texts(), objects()].boxed()), size in 1_usize..9) {
         let text = whole(&items);
         let bytes = text.as_bytes();
         chunks_do_not_matter(&way(), bytes, &[bytes.chunks(size).collect(), bytes.chunks(1).collect()]);
@@ -271,5 +280,26 @@ proptest! {
             &Native::default(), ReadOptions::default(), &text, FinishReason::Length,
         );
         prop_assert!(reply.outcome.is_err());
+    }
+
+    /// No writer leaves such text, but a log may come from anywhere.
+    #[test]
+    fn damaged_lines_are_read_in_pieces_as_in_one(
+        items in items(prop_oneof![texts(), objects()].boxed()),
+        from in any::<proptest::sample::Index>(),
+        length in 0_usize..12,
+        put in prop_oneof![Just(String::new()), texts(), Just("\"}\n{\"call\":\"".to_owned()), Just("\n".to_owned())],
+        size in 1_usize..9,
+    ) {
+        let mut bytes = whole(&items).into_bytes();
+        let start = if bytes.is_empty() { 0 } else { from.index(bytes.len()) };
+        let end = (start + length).min(bytes.len());
+        bytes.splice(start..end, put.bytes());
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let bytes = text.as_bytes();
+        chunks_do_not_matter(&way(), bytes, &[bytes.chunks(size).collect(), bytes.chunks(1).collect()]);
+        let places: Vec<usize> = (0..=bytes.len()).collect();
+        let (shown, found) = Native::default().shown_with_places(&text, &places);
+        prop_assert!(found.iter().all(|place| *place <= shown.len().max(text.len())));
     }
 }

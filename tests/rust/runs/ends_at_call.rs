@@ -148,6 +148,16 @@ fn results_can_not_be_referred_to() {
 }
 
 #[test]
+fn a_dollar_is_written_twice_as_ever() {
+    let mut run = begun("chatty");
+    let calls = block(&[("x", "look", r#"{"a": 1}"#), ("y", "look", r#"{"a": ["$$x", "$$other", "$HOME"]}"#)]);
+    assert_eq!(reply(&mut run, &calls), [Command::Finish]);
+    assert!(value(&run).ends_with(r#""arguments":{"a":["$x","$$other","$HOME"]}}]"#), "{}", value(&run));
+    let log = take_log(&mut run);
+    assert_is_kept(&run, &log);
+}
+
+#[test]
 fn an_answer_is_one_as_ever() {
     let mut run = begun("react");
     assert_eq!(reply(&mut run, FINISH), [Command::Finish]);

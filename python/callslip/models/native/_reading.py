@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Protocol, cast
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol, cast
 
-from callslip.models._items import Item
-from callslip.models._no_reply import check_body
+from callslip.models._items import FaultItem, Item
+from callslip.models._no_reply import (
+    check_body,
+    check_chunks_came,
+    check_response,
+    kept_body,
+    reply_in,
+)
 from callslip.models._piece import Piece, Reading
 from callslip.models._reply import ModelChunk, ModelReply
 
-__all__ = ["NativeReader", "NativeStream", "NativeStreamAsync", "read_native"]
+__all__ = ["FaultOf", "NativeReader", "NativeStream", "NativeStreamAsync", "read_native"]
+
+FaultOf = Callable[[Exception], FaultItem | None]
+"""Recognises an error that is a fault of the reply; `None` for another one."""
+
+
+def _no_fault(error: Exception) -> FaultItem | None:  # noqa: ARG001  # a `FaultOf`
+    return None
 
 
 class NativeReader(Protocol):
@@ -31,7 +44,7 @@ class NativeReader(Protocol):
 
 
 def read_native(
-    result: object, reader: NativeReader, *, awaited: bool = False
+    result: object, reader: NativeReader, *, awaited: bool = False, fault_of: FaultOf = _no_fault
 ) -> ModelReply | NativeStream | NativeStreamAsync:
     """Read what a client returned, as `open_result` does for replies of text.
 
@@ -39,20 +52,24 @@ def read_native(
         result: The client's response or stream.
         reader: The reader of its service.
         awaited: Whether it was awaited: a stream that can be iterated both ways is then async.
+        fault_of: For errors that a stream reports in its midst. Default: none is a fault.
 
     Raises:
         ModelRefused: The model or its provider refused to answer.
         ModelError: It is no reply.
     """
+    if result is None or isinstance(result, str):
+        # Not the letters of a page one by one.
+        check_response(result)
     is_sync = hasattr(result, "__next__") or (
         hasattr(result, "__iter__")
         and not hasattr(result, "model_dump")
         and type(result) is not dict
     )
     if hasattr(result, "__aiter__") and (awaited or not is_sync):
-        return NativeStreamAsync(result, reader)
+        return NativeStreamAsync(result, reader, fault_of)
     if is_sync:
-        return NativeStream(result, reader)
+        return NativeStream(result, reader, fault_of)
     piece, items = reader.take(result, whole=True)
     reading = Reading(takes_calls=True)
     reading.take(piece)
@@ -63,22 +80,45 @@ def read_native(
 class _Chunks:
     """What both streams share."""
 
-    __slots__ = ("_reader", "_reading", "_source")
+    __slots__ = ("_fault_of", "_has_begun", "_reader", "_reading", "_source")
 
-    def __init__(self, source: object, reader: NativeReader) -> None:
+    def __init__(self, source: object, reader: NativeReader, fault_of: FaultOf = _no_fault) -> None:
         self._source = source
         self._reader = reader
         self._reading = Reading(takes_calls=True)
+        self._fault_of = fault_of
+        self._has_begun = False
 
-    def _take(self, item: object) -> ModelChunk:
-        piece, items = self._reader.take(item, whole=False)
+    def _take(self, item: object, *, whole: bool = False) -> ModelChunk:
+        self._has_begun = True
+        piece, items = self._reader.take(item, whole=whole)
         self._reading.take(piece)
         return ModelChunk("", piece.finish_reason, piece.usage, items=items)
 
-    def _end(self) -> ModelChunk | None:
-        """Check the end of the stream. Returns a last chunk for a stream that broke off."""
+    def _fault(self, error: Exception) -> ModelChunk:
+        """Return the last chunk of a stream that a fault has ended, or raise the error."""
+        fault = self._fault_of(error)
+        if fault is None:
+            if isinstance(error, ValueError):
+                check_body(error)
+            raise error
+        return ModelChunk("", "stop", items=(fault,))
+
+    def _last(self) -> Iterator[ModelChunk]:
+        """Check the end of the stream, and yield what is missing of it.
+
+        That is the reply of a server that does not stream, which comes in place of chunks; or the
+        mark of a stream that broke off.
+        """
+        if not self._has_begun:
+            body = reply_in(self._source)
+            if body is None:
+                check_chunks_came(self._source)
+            else:
+                yield self._take(body, whole=True)
         is_whole = self._reading.is_whole() or self._reading.is_doubtful
-        return None if is_whole else ModelChunk("", "length")
+        if not is_whole:
+            yield ModelChunk("", "length")
 
 
 class NativeStream(_Chunks, Iterator[ModelChunk]):
@@ -86,8 +126,8 @@ class NativeStream(_Chunks, Iterator[ModelChunk]):
 
     __slots__ = ("_chunks",)
 
-    def __init__(self, source: object, reader: NativeReader) -> None:
-        super().__init__(source, reader)
+    def __init__(self, source: object, reader: NativeReader, fault_of: FaultOf = _no_fault) -> None:
+        super().__init__(source, reader, fault_of)
         self._chunks = self._read()
 
     def __iter__(self) -> NativeStream:
@@ -97,15 +137,16 @@ class NativeStream(_Chunks, Iterator[ModelChunk]):
         return next(self._chunks)
 
     def _read(self) -> Iterator[ModelChunk]:
+        response: Any = kept_body(self._source)
         try:
+            if response is not None:
+                response.read()
             for item in cast("Iterator[object]", self._source):
                 yield self._take(item)
-        except ValueError as error:
-            check_body(error)
-            raise
-        last = self._end()
-        if last is not None:
-            yield last
+        except Exception as error:  # noqa: BLE001  # what is no fault is raised again
+            yield self._fault(error)
+            return
+        yield from self._last()
 
     def close(self) -> None:
         """Stop the reply where it is, and close the response behind it."""
@@ -119,8 +160,8 @@ class NativeStreamAsync(_Chunks, AsyncIterator[ModelChunk]):
 
     __slots__ = ("_chunks",)
 
-    def __init__(self, source: object, reader: NativeReader) -> None:
-        super().__init__(source, reader)
+    def __init__(self, source: object, reader: NativeReader, fault_of: FaultOf = _no_fault) -> None:
+        super().__init__(source, reader, fault_of)
         self._chunks = self._read()
 
     def __aiter__(self) -> NativeStreamAsync:
@@ -130,15 +171,17 @@ class NativeStreamAsync(_Chunks, AsyncIterator[ModelChunk]):
         return await self._chunks.__anext__()
 
     async def _read(self) -> AsyncIterator[ModelChunk]:
+        response: Any = kept_body(self._source)
         try:
+            if response is not None:
+                await response.aread()
             async for item in cast("AsyncIterator[object]", self._source):
                 yield self._take(item)
-        except ValueError as error:
-            check_body(error)
-            raise
-        last = self._end()
-        if last is not None:
-            yield last
+        except Exception as error:  # noqa: BLE001  # what is no fault is raised again
+            yield self._fault(error)
+            return
+        for chunk in self._last():
+            yield chunk
 
     async def aclose(self) -> None:
         """Stop the reply where it is, and close the response behind it."""

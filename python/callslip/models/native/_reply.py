@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import cast
 
-from callslip.models._items import FaultItem, ToolChoice, ToolForm
+from callslip.models._items import ToolChoice, ToolForm
 from callslip.models._no_reply import check_body
 from callslip.models._reply import ModelReply
-from callslip.models.native._reading import NativeReader, read_native
+from callslip.models.native._reading import FaultOf, NativeReader, read_native
 
 __all__ = ["Offer", "native_reply"]
 
@@ -25,7 +25,7 @@ class Offer:
 def native_reply(
     send: Callable[[], object],
     reader: NativeReader,
-    fault_of: Callable[[Exception], FaultItem | None],
+    fault_of: FaultOf,
 ) -> object:
     """Send a request and read what the client returns.
 
@@ -46,22 +46,22 @@ def native_reply(
         return _fault_reply(error, fault_of)
     if hasattr(result, "__await__"):
         return _awaited(cast("Awaitable[object]", result), reader, fault_of)
-    return read_native(result, reader)
+    return read_native(result, reader, fault_of=fault_of)
 
 
 async def _awaited(
     result: Awaitable[object],
     reader: NativeReader,
-    fault_of: Callable[[Exception], FaultItem | None],
+    fault_of: FaultOf,
 ) -> object:
     try:
         came = await result
     except Exception as error:  # noqa: BLE001  # what is no fault is raised again
         return _fault_reply(error, fault_of)
-    return read_native(came, reader, awaited=True)
+    return read_native(came, reader, awaited=True, fault_of=fault_of)
 
 
-def _fault_reply(error: Exception, fault_of: Callable[[Exception], FaultItem | None]) -> ModelReply:
+def _fault_reply(error: Exception, fault_of: FaultOf) -> ModelReply:
     """Return the reply that an error stands for, or raise the error."""
     fault = fault_of(error)
     if fault is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, cast
 
@@ -29,6 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PLACES = 5
+_UNREADABLE = "INVALID_JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,15 @@ class Call:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The arguments, for a service that takes an object."""
-        return cast("dict[str, Any]", json.loads(self.arguments))
+        """The arguments, for a service that takes an object.
+
+        A key that stands twice was refused by the reader: the text alone shows the model why.
+        """
+        try:
+            value = json.loads(self.arguments, object_pairs_hook=_with_each_key_once)
+        except ValueError:
+            value = {_UNREADABLE: self.arguments}
+        return cast("dict[str, Any]", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +123,17 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
     open_calls: list[Call] = []
     for number, message in enumerate(messages):
         items = message.get("items")
+        is_answer = message["role"] == "user"
+        if open_calls and not is_answer:
+            # A policy of the program has left the results out.
+            turns.append(Turn("user", tuple(_answered([], open_calls)), {"role": "user"}))
+            open_calls = []
         if items is None:
             content = message.get("content") or ""
-            parsed: list[TurnItem] = [Text(content)] if content.strip() else []
+            text: list[Message] = [{"text": content}] if content.strip() else []
+            parsed: list[TurnItem] = _answered(text, open_calls)
             open_calls = []
-        elif message["role"] == "assistant":
+        elif not is_answer:
             parsed = [_own(item, service) for item in items if _is_shown(item)]
             named = enumerate(parsed)
             parsed = [_with_id(one, (number, at), used, admits) for at, one in named]
@@ -129,6 +143,9 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
             open_calls = []
         turns.append(Turn(message["role"], tuple(parsed), message))
     return turns
+
+
+_LEFT_OUT = "(the result is not shown any more)"
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
@@ -162,13 +179,13 @@ def made_id(turn: int, at: int) -> str:
     return f"c{_base36(turn, _PLACES)}{_base36(at, 8 - _PLACES)}"
 
 
-def _answered(items: list[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
-    """Pair results with the calls of the turn before, by their order."""
+def _answered(items: Sequence[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
+    """Pair results with the calls of the turn before, by their order: each call has one."""
     results = [item for item in items if "result" in item]
-    paired: list[TurnItem] = [
-        Result(call.id, call.tool, result["content"], bool(result.get("error")))
-        for call, result in zip(calls, results, strict=False)
-    ]
+    paired: list[TurnItem] = []
+    for at, call in enumerate(calls):
+        result = results[at] if at < len(results) else {"content": _LEFT_OUT}
+        paired.append(Result(call.id, call.tool, result["content"], bool(result.get("error"))))
     texts = [Text(item["text"]) for item in items if str(item.get("text", "")).strip()]
     return [*paired, *texts]
 
@@ -193,11 +210,18 @@ def _object_text(arguments: str) -> str:
             return arguments
     except (ValueError, RecursionError):
         pass
-    return json.dumps({"INVALID_JSON": arguments.encode(errors="replace").decode()})
+    return json.dumps({_UNREADABLE: arguments.encode(errors="replace").decode()})
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(_UNREADABLE)
+    return found
 
 
 def _base36(number: int, width: int) -> str:
