@@ -456,6 +456,21 @@ def test_a_chatty_model_makes_calls_side_by_side():
     assert prompt(model)[: len(prompt(model, 0))] == prompt(model, 0)
 
 
+def test_failures_are_told_as_the_protocol_tells_them():
+    call = {"call": "a", "tool": "weather", "arguments": '{"city": "O"}'}
+    result = {"result": "a", "tool": "weather", "content": "gone\nat last", "error": True}
+    history = [
+        USER,
+        {"role": "assistant", "content": "", "items": [call]},
+        {"role": "user", "content": "", "items": [result]},
+    ]
+    _, model = ask([finish("x")], history)
+    assert prompt(model)[-1][1] == "Observation: Error: gone\n  at last"
+    _, model = ask(["x"], history, inner={"protocol": "chatty"})
+    expected = 'TOOL_EXECUTION_RESULT\nweather (call_1): error: "gone\\nat last"'
+    assert prompt(model)[-1][1] == expected
+
+
 def test_a_typed_answer_of_a_chatty_model():
     replies = [block(("x", "weather", {"city": "Oslo"})), "<answer>4</answer>"]
     assert run(replies, returns=int, inner={"protocol": "chatty"})[0].value == 4
