@@ -280,8 +280,9 @@ class _Turn:
             raw = _last_reply(run)
             fault = FaultItem(ending.error or str(error), raw)
             return ModelReply("", "stop", _counts(run), items=(fault,))
-        if isinstance(error, ModelError) and isinstance(error.__cause__, Exception):
-            raise error.__cause__
+        raised = run._raised if isinstance(run, Run) else None
+        if isinstance(error, ModelError) and raised is not None and raised is not error:
+            raise raised
         if run is not None and hasattr(error, "run"):
             # The run that asked is not this one.
             error.run = None

@@ -580,9 +580,16 @@ def test_failures_of_the_model_are_those_of_the_run():
     with pytest.raises(ModelError) as raised:
         run([full])
     assert raised.value.run.task == "Do it."
-    error = ContextFull("full")
-    with pytest.raises(ModelError):
-        ask([error])
+    wrapped = ModelError("broke off")
+    wrapped.__cause__ = ClientError("gone")
+    wrapped._is_transient = True
+    for error in (ContextFull("full"), wrapped):
+        with pytest.raises(ModelError) as raised:
+            ask([error])
+        assert raised.value is error
+        assert error.run is None
+    retried = Retrying(WithTools(ScriptedModel([wrapped, finish("x")])), backoff=0.0)
+    assert Agent(retried, protocol="native", tools=TOOLS).run_sync("x").value == "x"
     # A stream that breaks off.
     with pytest.raises(ModelError):
         run([["{", ClientError("gone")]])
