@@ -13,7 +13,7 @@ from callslip.tools import Tool
 __all__ = ["ANSWER_TOOL", "SentTools", "TypedAnswer", "sent_tools"]
 
 ANSWER_TOOL = "final_answer"
-"""The tool by which a native run is given a typed answer."""
+"""The tool for the typed answer of a native run."""
 _ANSWER = "answer"
 
 _RESERVED = frozenset(
@@ -36,7 +36,7 @@ _MOST = 64
 _AROUND = frozenset(
     {"$defs", "$schema", "additionalProperties", "definitions", "description", "title", "type"}
 )
-"""Keywords around the one parameter of an answer that say nothing more of it."""
+"""Keywords that are allowed in the schema of an answer tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class SentTools:
     """The tools of a request, by the names that the model reads.
 
     Attributes:
-        forms: The tools, without that of a typed answer.
+        forms: The tools, except the tool for a typed answer.
         names: The name in the prompt of each tool.
-        answer: The typed answer that is asked for; `None` for text.
+        answer: The type of the answer; `None` for text.
     """
 
     forms: tuple[ToolForm, ...]
@@ -141,7 +141,7 @@ class SentTools:
 
 
 def in_order(value: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """Return an object with its keys in the order of its schema, which is that of the grammar."""
+    """Return an object with its keys in the order of the schema, as the grammar writes them."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping):
         return value

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from callslip._protocols.protocol import Protocol
-from callslip._protocols.react import ReactProtocol
 from callslip.agent._agent import Agent
 from callslip.agent._one_move import OneMoveAgent
 from callslip.agent._options import accepted_options
-from callslip.agent._retold import Words, words_of
+from callslip.agent._retold import Words
 from callslip.agent._sent_tools import ANSWER_TOOL, SentTools, sent_tools
 from callslip.errors import TemplateError, UsageError
 from callslip.limits import Limits
@@ -35,7 +34,7 @@ class TurnAgent(NamedTuple):
 
     Attributes:
         agent: The agent, a `OneMoveAgent`.
-        words: The words in which it is told the conversation.
+        words: The form of the conversation in its prompt.
     """
 
     agent: Agent[Any]
@@ -43,7 +42,7 @@ class TurnAgent(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What an agent depends on."""
+    """The parts of a request that its agent depends on."""
 
     tools: str
     is_typed: bool
@@ -54,7 +53,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What all agents have in common."""
+    """The common settings of all agents."""
 
     model: ModelCall
     protocol: Protocol
@@ -90,7 +89,7 @@ class TurnAgents:
 
         Args:
             tools: The tools of the request.
-            choice: Which of them may be called.
+            choice: The allowed calls.
             instructions: The messages of the system.
             calls_first: Whether a call must come, even if an answer is allowed.
 
@@ -161,17 +160,17 @@ class TurnAgents:
 
 
 def _reminded(agent: OneMoveAgent, sent: SentTools) -> TurnAgent:
-    """Return an agent that adds nothing to the last message: what does so is put behind each.
+    """Return an agent that leaves the last message unchanged: all messages have its reminder.
 
-    Else a message would read differently once another one follows.
+    Otherwise a message would change in the next request, and servers would read it again.
     """
     protocol = agent.protocol
     examples = _examples(agent)
-    if isinstance(protocol, ReactProtocol) or protocol.examples is not True or not examples:
-        return TurnAgent(agent, words_of(protocol, sent))
+    if not protocol._reminds or protocol.examples is not True or not examples:
+        return TurnAgent(agent, Words(protocol, sent))
     _, _, reminder = examples[0]["content"].rpartition("\n\n")
     fixed = replace(protocol, examples=examples)
-    return TurnAgent(agent.replace(protocol=fixed), words_of(protocol, sent, reminder))
+    return TurnAgent(agent.replace(protocol=fixed), Words(protocol, sent, reminder))
 
 
 def _examples(agent: Agent[Any]) -> list[dict[str, str]]:
@@ -183,13 +182,13 @@ def _examples(agent: Agent[Any]) -> list[dict[str, str]]:
 def _without_calls(agent: Agent[Any], terms: _Terms) -> Agent[Any]:
     """Return an agent that can only answer, with the prompt of one that can call its tools.
 
-    So a server keeps what it has read of the conversation, and a grammar admits only an answer.
+    Servers reuse the cached conversation, and a grammar admits only an answer.
     """
-    if isinstance(agent.protocol, ReactProtocol):
-        text = agent.system_prompt.replace("{", "{{").replace("}", "}}")
+    template = agent.protocol._template_of(agent.system_prompt)
+    if template is not None:
         same = replace(
             agent.protocol,
-            template=f"{text}{{tools}}",
+            template=template,
             examples=_examples(agent) or False,
             first_move="any",
         )

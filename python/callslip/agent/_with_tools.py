@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_flag, check_whole
 from callslip._base.usage import Usage
-from callslip._protocols.chatty import ChattyProtocol
-from callslip._protocols.react import ReactProtocol
+from callslip._protocols import DEFAULT_PROTOCOL
 from callslip._threads.gate import Gate
 from callslip.agent._agent import Agent
 from callslip.agent._one_move import calls_of
@@ -28,7 +27,7 @@ from callslip.models._items import CallItem, FaultItem, Item, TextItem
 from callslip.models._offered import check_messages, check_offered
 from callslip.models.native._turns import Call, Result, Text, Turn, made_id, turns_of
 from callslip.parts import PartKind
-from callslip.protocols import find_protocol
+from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.runs import Run, RunResult
 from callslip.tools._context import enclosing_call
 
@@ -46,12 +45,11 @@ _AUTO = ToolChoice()
 class WithTools:
     """A model that takes tools, made of one that only writes text.
 
-    Each request is one turn of a text protocol: the tools become a prompt, and for servers with
-    constrained decoding a grammar. The earlier calls and results are written in the words of the
-    protocol. The reply is read by the rules of every run. A reply that breaks them is refused, and
-    the model is asked again, up to `max_violations` times in a row. What leaves is an answer, or
-    calls that fit the schemas of their tools. If there is no valid reply, it is a fault: the run
-    asks again, and counts one violation.
+    Each request is one turn of a text protocol. The prompt describes the tools, and the earlier
+    calls and results are in the form of the protocol. Models with constrained decoding receive a
+    grammar. Invalid replies are refused, and the model tries again, up to `max_violations` times in
+    a row. The result is an answer, or calls that fit the schemas of the tools. If no reply is
+    valid, the result is a fault: the run counts one violation, and asks again.
 
     Without tools, a request goes to the model as it is.
 
@@ -64,8 +62,8 @@ class WithTools:
             would answer from memory. Default: `False`.
 
     Attributes:
-        accepts: The keywords of a run that it accepts: `tools`, `tool_choice`, and those of `stop`,
-            `seed` and `max_tokens` that the model accepts.
+        accepts: The accepted keywords of a run: `tools` and `tool_choice`, and `stop`, `seed` and
+            `max_tokens` if the model accepts them.
         context: The tokens of the model's context; `None` if that is not known.
         count_tokens: Counts tokens as the model does; `None` if it doesn't.
         bounds: The limits of the model on the text at one place; `None` for none.
@@ -81,13 +79,13 @@ class WithTools:
     def __init__(
         self,
         model: object,
-        protocol: ReactProtocol | ChattyProtocol | Literal["react", "chatty"] = "react",
+        protocol: Protocol | ProtocolName = DEFAULT_PROTOCOL,
         *,
         max_violations: int = 3,
         calls_first: bool = False,
     ) -> None:
         chosen = find_protocol(protocol)
-        if not isinstance(chosen, ReactProtocol | ChattyProtocol):
+        if not chosen._retells:
             raise UsageError(
                 f"expected protocol='react' or 'chatty' for WithTools: got {protocol!r}; use "
                 "'react' for one call in a reply, 'chatty' for several"
@@ -131,19 +129,19 @@ class WithTools:
         Args:
             messages: The conversation, as a native run has it.
             tools: The tools.
-            tool_choice: Which of them may be called. Default: any of them, or none.
+            tool_choice: The allowed calls. Default: any tool, or an answer.
             stop: Stop sequences for the text of the model.
             seed: The seed.
             max_tokens: Output tokens of one reply of the model.
 
         Returns:
-            A `ModelReply`; an awaitable of one if the model is async. Without tools, whatever the
-            model returns.
+            A `ModelReply`; an awaitable of one if the model is async. Without tools, the result of
+            the model.
 
         Raises:
             UsageError: The messages or an option cannot be used.
             ToolError: The tools cannot be described in the prompt.
-            Exception: That of the model.
+            Exception: The model failed.
         """
         check_messages(messages)
         given = {"stop": stop, "seed": seed, "max_tokens": max_tokens}
@@ -155,7 +153,7 @@ class WithTools:
         return turn.ask_on_loop() if self.is_async else turn.ask()
 
     def without_retries(self) -> WithTools:
-        """Return it around a model whose client does not retry by itself."""
+        """Return a copy with a model without retries of its client."""
         options: dict[str, Any] = self._options
         return WithTools(self._call.without_retries().model, **options)
 
@@ -213,7 +211,7 @@ class _Ids:
     used: set[str]
 
     def make(self, count: int) -> list[str]:
-        """Return so many ids, none of which the conversation has."""
+        """Return new ids for the calls of one reply."""
         ids: list[str] = []
         at = 0
         while len(ids) < count:
@@ -273,7 +271,7 @@ class _Turn:
         """Return the fault of a model that gave no valid reply.
 
         Raises:
-            Exception: That of the model, if it failed; or the error itself.
+            Exception: The model failed, or the request can't be made.
         """
         run = getattr(error, "run", None)
         if isinstance(error, ProtocolError) and isinstance(run, Run):
@@ -282,8 +280,9 @@ class _Turn:
             raw = _last_reply(run)
             fault = FaultItem(ending.error or str(error), raw)
             return ModelReply("", "stop", _counts(run), items=(fault,))
-        if isinstance(error, ModelError) and isinstance(error.__cause__, Exception):
-            raise error.__cause__
+        raised = run._raised if isinstance(run, Run) else None
+        if isinstance(error, ModelError) and raised is not None and raised is not error:
+            raise raised
         if run is not None and hasattr(error, "run"):
             # The run that asked is not this one.
             error.run = None

@@ -456,6 +456,21 @@ def test_a_chatty_model_makes_calls_side_by_side():
     assert prompt(model)[: len(prompt(model, 0))] == prompt(model, 0)
 
 
+def test_failures_are_told_as_the_protocol_tells_them():
+    call = {"call": "a", "tool": "weather", "arguments": '{"city": "O"}'}
+    result = {"result": "a", "tool": "weather", "content": "gone\nat last", "error": True}
+    history = [
+        USER,
+        {"role": "assistant", "content": "", "items": [call]},
+        {"role": "user", "content": "", "items": [result]},
+    ]
+    _, model = ask([finish("x")], history)
+    assert prompt(model)[-1][1] == "Observation: Error: gone\n  at last"
+    _, model = ask(["x"], history, inner={"protocol": "chatty"})
+    expected = 'TOOL_EXECUTION_RESULT\nweather (call_1): error: "gone\\nat last"'
+    assert prompt(model)[-1][1] == expected
+
+
 def test_a_typed_answer_of_a_chatty_model():
     replies = [block(("x", "weather", {"city": "Oslo"})), "<answer>4</answer>"]
     assert run(replies, returns=int, inner={"protocol": "chatty"})[0].value == 4
@@ -565,9 +580,16 @@ def test_failures_of_the_model_are_those_of_the_run():
     with pytest.raises(ModelError) as raised:
         run([full])
     assert raised.value.run.task == "Do it."
-    error = ContextFull("full")
-    with pytest.raises(ModelError):
-        ask([error])
+    wrapped = ModelError("broke off")
+    wrapped.__cause__ = ClientError("gone")
+    wrapped._is_transient = True
+    for error in (ContextFull("full"), wrapped):
+        with pytest.raises(ModelError) as raised:
+            ask([error])
+        assert raised.value is error
+        assert error.run is None
+    retried = Retrying(WithTools(ScriptedModel([wrapped, finish("x")])), backoff=0.0)
+    assert Agent(retried, protocol="native", tools=TOOLS).run_sync("x").value == "x"
     # A stream that breaks off.
     with pytest.raises(ModelError):
         run([["{", ClientError("gone")]])
