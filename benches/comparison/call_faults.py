@@ -91,7 +91,7 @@ CALL_FAULTS: tuple[Fault, ...] = (
     _other(
         "quoted",
         "an answer that quotes a call",
-        "nobody called; callslip's chatty protocol has this form, so there it is a call",
+        "nobody called; the form is that of callslip's chatty protocol",
         Reply(text=f"To pay, a program writes {BLOCK} there."),
         must_refuse=True,
     ),

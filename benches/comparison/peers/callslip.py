@@ -52,7 +52,7 @@ def encode(reply: Reply) -> Reply:
 
 def encode_react(reply: Reply) -> Reply:
     """Write calls, and an answer, in the react protocol."""
-    if reply.is_raw or reply.text is None and not reply.calls:
+    if reply.is_raw or (reply.text is None and not reply.calls):
         return reply
     if not reply.calls:
         move = {"thought": "", "action": "FINISH", "final_answer": reply.text}
@@ -67,7 +67,7 @@ def encode_react(reply: Reply) -> Reply:
 
 def encode_ticket(reply: Reply) -> Reply:
     """Write calls, and an answer, in the ticket protocol."""
-    if reply.is_raw or reply.text is None and not reply.calls:
+    if reply.is_raw or (reply.text is None and not reply.calls):
         return reply
     if not reply.calls:
         move = json.dumps({"type": "RETURN", "value": reply.text})
