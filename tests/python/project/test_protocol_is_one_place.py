@@ -62,13 +62,24 @@ def _docstrings(tree: ast.AST) -> set[int]:
     return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
 
 
+def _slots(tree: ast.AST) -> set[int]:
+    """Return the names of attributes in `__slots__`: `native` is also a half of a thing."""
+    return {
+        id(name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(to, ast.Name) and to.id == "__slots__" for to in node.targets)
+        for name in ast.walk(node.value)
+    }
+
+
 def _in_python(text: str) -> Iterator[str]:
     """Yield where code names a protocol: in a comparison or a list, or by its class.
 
     `"ticket"` is also a key of events, which may be looked up and may stand in a mapping.
     """
     tree = ast.parse(text)
-    docs = _docstrings(tree)
+    docs = _docstrings(tree) | _slots(tree)
     plain = set(PROTOCOL_NAMES) - {"ticket"}
     for node in ast.walk(tree):
         match node:
@@ -107,6 +118,7 @@ def test_the_scan_sees_names():
     assert _in_rust('["event", "ticket"]; name == "ticket"') == ['== "ticket"']
     code = 'x = protocol.name == "ticket"\ny = ("chatty",)\nz = event["ticket"]\nReactProtocol()'
     assert sorted(_in_python(code)) == ["ReactProtocol", "chatty", "ticket"]
+    assert list(_in_python('__slots__ = ("native",)\nx = ("native",)')) == ["native"]
 
 
 def test_the_guide_names_the_files_of_a_new_protocol():

@@ -161,7 +161,9 @@ def test_a_template_may_teach_to_delegate_where_tasks_are_delegated(protocol, na
 
 def test_a_template_must_not_teach_what_another_protocol_has():
     protocol = TicketProtocol(template="{{tool_spec}} Call spawn_agent.")
-    with pytest.raises(TemplateError, match=r"'spawn_agent'.*: only the chatty protocol has it"):
+    with pytest.raises(
+        TemplateError, match=r"'spawn_agent'.*: only the chatty and the native protocol"
+    ):
         Agent(ScriptedModel([]), protocol=protocol)
 
 

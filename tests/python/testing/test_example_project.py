@@ -37,7 +37,7 @@ def pytest_in(project, *options):
 def test_its_tests_pass_without_a_model_and_side_by_side(project):
     done = pytest_in(project, "-n", "2")
     assert done.returncode == 0, done.stdout
-    assert "29 passed" in done.stdout
+    assert "38 passed" in done.stdout
 
 
 def test_a_changed_prompt_fails_with_the_difference_and_the_way_to_record_anew(project):
