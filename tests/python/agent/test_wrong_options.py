@@ -133,7 +133,9 @@ def test_runs_that_are_resumed_at_once(at_once, tmp_path):
 
 def test_a_protocol_of_another_type():
     for protocol in ([], {}, ["react"]):
-        with pytest.raises(UsageError, match="^expected protocol='ticket', 'chatty', 'react' or 'native'"):
+        with pytest.raises(
+            UsageError, match="^expected protocol='ticket', 'chatty', 'react' or 'native'"
+        ):
             Agent(say, protocol=protocol)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol, cast
 
-from callslip.models._items import FaultItem, Item
+from callslip.models._items import FaultItem, Item, TextItem
 from callslip.models._no_reply import (
     check_body,
     check_chunks_came,
@@ -65,7 +65,7 @@ def read_native(
         ModelError: It is no reply.
     """
     if takes_text and isinstance(result, str):
-        return ModelReply(str(result))
+        return ModelReply("", items=(TextItem(str(result)),))
     if result is None or isinstance(result, str):
         # Not the letters of a page one by one.
         check_response(result)
