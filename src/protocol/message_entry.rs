@@ -34,11 +34,11 @@ pub enum MessageEntry {
     Note(String),
     /// The last reply broke the protocol: the feedback, as it is sent.
     Violation(String),
-    /// The same, where each call of the reply is told what came of it (native).
+    /// The same for a protocol with a result for each call (native).
     Refused {
         /// The feedback, as it is sent.
         feedback: String,
-        /// The call that is wrong, by its position among those of the reply; `None` if it is none of them.
+        /// The position of the invalid call in the reply; `None` if no call is the reason.
         call: Option<usize>,
     },
     /// Why the coming reply is the last one, and offers no tools.
@@ -58,11 +58,11 @@ pub struct Outcomes<'a> {
     pub listed: Option<&'a [TicketId]>,
     /// The run's own task in a few words, which is in the list as well (ticket).
     pub own_task: Option<&'a str>,
-    /// The reply that the message follows, if each of its calls is told what came of it (native).
+    /// The reply before the message, for a protocol with a result for each call (native).
     pub answered: Option<Answered<'a>>,
 }
 
-/// A reply whose calls are told what came of them.
+/// A reply before a message with its results.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
     /// Its text.

@@ -197,17 +197,17 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether replies are tool calls of the model's own, and each of them has its result in the next message (native).
+    /// Whether replies have native tool calls, each with a result in the next message (native).
     fn pairs_results(&self) -> bool {
         false
     }
 
-    /// The position of the call of a reply in which a span lies, among all its calls (native).
+    /// The position of the call that contains a span (native).
     fn call_at(&self, _reply: &str, _span: Span) -> Option<usize> {
         None
     }
 
-    /// The tool whose call is the answer, where the answer has a type (native).
+    /// The tool for typed answers (native).
     fn answer_tool(&self) -> Option<&'static str> {
         None
     }
@@ -217,22 +217,22 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// What stands between two texts of a reply.
+    /// The separator of two texts in a reply.
     fn between_texts(&self) -> &'static str {
         ""
     }
 
-    /// A message of the transcript for people, and its items; `None` where it is text (native).
+    /// The readable text and the items of a message; `None` for plain text (native).
     fn readable(&self, _message: &Message) -> Option<Readable> {
         None
     }
 
-    /// A reply as people read it, and where these bytes of it stand there.
+    /// A readable form of a reply, and the positions of `offsets` in it.
     fn shown_with_places(&self, reply: &str, offsets: &[usize]) -> (String, Vec<usize>) {
         (reply.to_owned(), offsets.to_vec())
     }
 
-    /// The line of a reply around a place, which feedback shows.
+    /// The line around a span, for feedback.
     fn excerpt(&self, reply: &str, span: Span) -> String {
         crate::reply::span::excerpt(reply, span)
     }

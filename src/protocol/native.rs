@@ -1,7 +1,7 @@
 //! The native protocol: the tool calls of the model's own interface, under the rules of the other protocols.
 //!
-//! A reply is an envelope: a line of JSON for each item, in the order of the service, so that logs, replay and streaming
-//! are those of text. Adapters give the items, and [`write::Writer`] writes them.
+//! A reply is an envelope: a line of JSON for each item, in the order of the service, so logs, replay and streaming
+//! work as for text. Adapters give the items, and [`write::Writer`] writes them.
 
 pub mod items;
 mod read;
@@ -22,11 +22,11 @@ use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The tool whose call is an answer with a type.
+/// The tool for typed answers.
 pub const ANSWER_TOOL: &str = "final_answer";
-/// Its one argument.
+/// The only argument of that tool.
 pub const ANSWER: &str = "answer";
-/// What stands between two texts of one reply.
+/// The separator of two texts in one reply.
 const BETWEEN_TEXTS: &str = "\n\n";
 
 /// The native protocol with its options.
@@ -140,7 +140,7 @@ impl Protocol for Native {
 
     fn shown<'a>(&self, reply: &'a str, span: Span) -> Cow<'a, str> {
         let text = decoded(reply, span);
-        // The place of a typed answer is that of the arguments that hold it.
+        // The span of a typed answer is the span of its arguments.
         let is_arguments = reply.get(..span.start).is_some_and(|before| before.ends_with(",\"arguments\":"));
         if !is_arguments {
             return text;

@@ -1,4 +1,4 @@
-//! Envelopes of native replies, written from what an adapter gives.
+//! The writer of native replies, for adapters.
 
 use super::error::CoreResult;
 use super::lock::lock;
@@ -6,7 +6,7 @@ use crate::protocol::native::write::Writer;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 
-/// Writes one envelope. Each method returns the text that follows what was returned before.
+/// Writes one envelope. Each method returns the next piece of its text.
 #[pyclass(name = "EnvelopeWriter", module = "callslip._core", frozen)]
 pub(super) struct PyEnvelopeWriter {
     writer: Mutex<Writer>,
@@ -49,7 +49,7 @@ impl PyEnvelopeWriter {
         Ok(lock(&self.writer)?.fault(message, raw))
     }
 
-    /// The reply has ended. One that was cut is left open where it was cut.
+    /// The reply has ended. The last line of a truncated reply stays open.
     fn finish(&self, cut: bool) -> CoreResult<String> {
         Ok(lock(&self.writer)?.finish(cut))
     }

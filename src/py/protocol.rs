@@ -197,7 +197,7 @@ impl PyProtocol {
         self.protocol.lists_tickets()
     }
 
-    /// Whether replies are tool calls of the model's own.
+    /// Whether replies have native tool calls.
     #[getter]
     fn takes_calls(&self) -> bool {
         self.protocol.pairs_results()
@@ -243,13 +243,13 @@ impl PyProtocol {
         messages.iter().map(|message| (message.role.as_str(), message.content.to_string())).collect()
     }
 
-    /// A message of a run's transcript as people read it.
+    /// The readable text of a message.
     fn readable(&self, role: &str, content: &str) -> CoreResult<String> {
         let message = message(role, content.to_owned())?;
         Ok(self.protocol.readable(&message).map_or_else(|| content.to_owned(), |readable| readable.content))
     }
 
-    /// A reply in the protocol of this name as people read it, and where these bytes of it stand there.
+    /// A readable form of a reply, and the positions of `offsets` in it.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 gives it")]
     fn shown_reply(name: &str, text: &str, offsets: Vec<usize>) -> CoreResult<(String, Vec<usize>)> {

@@ -248,7 +248,7 @@ pub(super) struct PyMessage {
     role: &'static str,
     content: Py<PyString>,
     parts: Vec<PyPart>,
-    /// Its items as the JSON text of an array; `None` for text (native).
+    /// The items as a JSON array; `None` for plain text (native).
     items: Option<String>,
 }
 

@@ -318,7 +318,7 @@ impl PyRunView {
         Ok(serde_json::to_string(&self.lock()?.machine().tool_forms())?)
     }
 
-    /// Which tools the next reply may call: the mode, the one tool, and whether several calls may stand in it.
+    /// The tool choice of the next request: mode, named tool, and parallel calls.
     fn tool_choice(&self) -> CoreResult<(&'static str, Option<&'static str>, bool)> {
         Ok(self.lock()?.machine().tool_choice().into_parts())
     }

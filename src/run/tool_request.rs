@@ -1,4 +1,4 @@
-//! What a request of a native run offers: the tools, and which of them may be called.
+//! The tools in the requests of a native run, and the choice between them.
 
 use super::machine::RunMachine;
 use crate::protocol::Readable;
@@ -6,12 +6,12 @@ use crate::protocol::native::{ANSWER, ANSWER_TOOL};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// A tool as a model's service is told of it.
+/// The declaration of a tool in a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolForm {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
-    /// What it does.
+    /// The description for the model.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: Json,
@@ -64,7 +64,7 @@ impl RunMachine {
         ToolChoice { mode, tool, parallel: self.setup.protocol.has_parallel_calls() }
     }
 
-    /// A message of the run in its items; `None` where it is text, as all of an earlier conversation is.
+    /// The items of a message; `None` for plain text, such as an earlier conversation.
     pub fn readable(&self, position: usize) -> Option<Readable> {
         // The prompt stands before them.
         if position <= self.messages_before_task() {

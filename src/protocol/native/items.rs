@@ -1,23 +1,23 @@
-//! The lines of an envelope: what each is, and where its texts stand.
+//! The lines of an envelope, with the spans of their texts.
 
 use crate::reply::Span;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
-/// What a line holds. Spans are of string literals with their quotes; one that is still open reaches to the end.
+/// The content of a line. Spans are of string literals with their quotes; one that is still open reaches to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reasoning of the model.
     Reasoning {
-        /// The text.
+        /// The string literal of the text.
         text: Span,
     },
     /// Text to the user.
     Text {
-        /// The text.
+        /// The string literal of the text.
         text: Span,
     },
-    /// A tool call.
+    /// A call of a tool.
     Call {
         /// The service's id, perhaps empty.
         id: Span,
@@ -28,21 +28,21 @@ pub enum Kind {
     },
     /// The service could not read its own model's call.
     Fault {
-        /// What the service says.
+        /// The message of the service.
         message: Span,
-        /// What the model wrote, as far as the service tells.
+        /// The text of the model, if the service reports it.
         raw: Span,
     },
 }
 
-/// One line.
+/// One line of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// What it holds.
+    /// The content of the line.
     pub kind: Kind,
-    /// Where it stands, without the line break.
+    /// The span of the line, without its line break.
     pub span: Span,
-    /// The JSON of what a service needs back; `None` where there is none.
+    /// The JSON that the service needs back; `None` if it needs none.
     pub data: Option<Span>,
     /// Whether it has ended.
     pub whole: bool,
@@ -53,7 +53,7 @@ pub struct Line {
 pub struct Lines {
     /// Those that could be read.
     pub lines: Vec<Line>,
-    /// Where a line begins that is none of an envelope; `None` if all of them are.
+    /// The start of the first invalid line; `None` if all lines are valid.
     pub strange: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Lines {
     }
 }
 
-/// The line that begins at `start`; `None` if it is none of an envelope, or has not told yet what it holds.
+/// The line that begins at `start`; `None` if it is invalid or its kind is not known yet.
 pub fn line(text: &str, start: usize) -> Option<Line> {
     let mut cursor = Cursor { text, at: start };
     let kind = cursor.kind()?;
@@ -129,15 +129,15 @@ fn ends_in_escape(text: &str) -> bool {
 /// A piece of a literal, decoded.
 #[derive(Debug, Default)]
 pub struct Decoded {
-    /// The text.
+    /// The decoded text.
     pub text: String,
-    /// Where the next piece begins: an escape that has not ended is left for it.
+    /// The start of the next piece. An incomplete escape belongs to the next piece.
     pub next: usize,
     /// Whether the literal's closing quote was reached, which stands at `next`.
     pub closed: bool,
 }
 
-/// Decodes the inside of a literal from a place on, up to its closing quote or the end of what there is.
+/// Decodes the inside of a literal from `from` to its closing quote, or to the end of the text.
 pub fn decode(text: &str, from: usize) -> Decoded {
     let mut out = Decoded { text: String::new(), next: from, closed: false };
     loop {
@@ -184,7 +184,7 @@ fn escape_length(text: &str) -> Option<usize> {
 pub struct Items(pub Vec<Json>);
 
 impl Items {
-    /// An assistant's items: those of its reply that have ended. Of a reply that was cut, its reasoning is left out too.
+    /// The complete items of a reply. The reasoning of a truncated reply is left out.
     pub fn of_reply(text: &str) -> Self {
         let read = Lines::of(text);
         if read.strange.is_some() || read.lines.is_empty() {
@@ -250,14 +250,14 @@ impl Items {
     }
 }
 
-/// A reply as people read it, and where these bytes of it stand there. What has no place is where its item begins.
+/// A readable form of a reply, and the positions of `offsets` in it. An offset outside of a text maps to the start of its item.
 pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) {
     let read = Lines::of(text);
     if read.strange.is_some() || read.lines.is_empty() {
         return (text.to_owned(), offsets.to_vec());
     }
     let mut shown = String::new();
-    // Of each line and of each literal: its place in the reply, and where its text begins.
+    // For each line and each literal: its span in the reply, and the start of its text.
     let (mut lines, mut literals) = (Vec::new(), Vec::new());
     for line in &read.lines {
         let parts = match line.kind {
@@ -287,7 +287,7 @@ pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) 
             return start + text.get(opening..until).map_or(0, |before| decode(before, 0).text.len());
         }
         match lines.iter().position(|(line, _)| line.start <= *offset && *offset <= line.end) {
-            // The end of an item is where the next one begins.
+            // An item ends at the start of the next item.
             Some(at) if lines.get(at).is_some_and(|(line, _)| *offset == line.end) => {
                 lines.get(at + 1).map_or(shown.len(), |(_, start)| start - 2)
             }

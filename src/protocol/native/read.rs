@@ -26,26 +26,26 @@ const CALL: Form = Form {
     expected: "a call whose arguments are one JSON object",
 };
 
-/// What `data` may have at most.
+/// The largest `data` of an item, in bytes.
 const DATA_BYTES: usize = 1 << 20;
 
-/// Reads one envelope.
+/// The decoder of one envelope.
 pub(super) struct NativeDecoder {
     protocol: Native,
     options: ReadOptions,
     buffer: Buffer,
-    /// Where the line begins that is arriving.
+    /// The start of the current line.
     start: usize,
-    /// How far its text was published; `None` until it is known what it holds.
+    /// The state of the current line; `None` until its kind is known.
     open: Option<OpenLine>,
     /// The calls that have ended and can be read; none behind one that can't.
     calls: Vec<ToolCall>,
     notes: RepairNotes,
-    /// What is wrong with the first call that can't be read.
+    /// The violation of the first invalid call.
     fault: Option<BoxedViolation>,
     /// Calls, texts and sections of reasoning that have begun.
     begun: Begun,
-    /// Bytes of what services need back, which do not count.
+    /// Bytes of `data`, which do not count towards the size limit.
     data: usize,
 }
 
@@ -62,7 +62,7 @@ struct OpenLine {
     kind: Streamed,
     /// Up to here its text was published, or its end was searched.
     next: usize,
-    /// Where the text has ended.
+    /// The end of the text.
     closed: Option<usize>,
     /// Whether any of its text was published.
     told: bool,
@@ -154,7 +154,7 @@ impl NativeDecoder {
         }
     }
 
-    /// Whether more is to be read at once.
+    /// Reads the next part. Returns whether there may be another one.
     fn advance(&mut self, text: &str, deltas: &mut Vec<Delta>) -> bool {
         let Some(mut open) = self.open else { return self.begin(text, deltas) };
         if open.closed.is_none() {
@@ -206,7 +206,7 @@ impl NativeDecoder {
         deltas.push(if open.kind == Streamed::Text { Delta::Text(text) } else { Delta::Thoughts(text) });
     }
 
-    /// Finds out what the next line holds.
+    /// Determines the kind of the next line.
     fn begin(&mut self, text: &str, deltas: &mut Vec<Delta>) -> bool {
         let rest = text.get(self.start..).unwrap_or("");
         let after = |head: &str| rest.starts_with(head).then_some(self.start + head.len());
@@ -403,7 +403,7 @@ impl NativeDecoder {
     }
 }
 
-/// A violation of an answer beside calls.
+/// The violation of a final answer with calls.
 fn both(answer: Span, protocol: &Native) -> BoxedViolation {
     let message = format!("expected '{ANSWER_TOOL}' alone in a reply: got other calls beside it");
     Box::new(

@@ -6,7 +6,7 @@ use crate::protocol::message_entry::{Answered, MessageEntry, Outcomes, quote, re
 use crate::ticket::{Outcome, TicketId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What calls are told that were not made.
+/// The results of calls that were not executed.
 const NOT_EXECUTED: &str = "not executed: another call of this reply was refused";
 const NO_REPLY: &str = "not executed: the reply as a whole was refused";
 const AT_LIMIT: &str = "not executed: the limit of this run is reached";
@@ -41,7 +41,7 @@ pub(super) fn message(_protocol: &Native, entries: &[MessageEntry], outcomes: Ou
             | MessageEntry::Violation(text)
             | MessageEntry::LastTurn(text) => push_text(&mut out, text),
             MessageEntry::Refused { feedback, call } => {
-                // What stands in the result of a call is not said again.
+                // The result of a call has this text already.
                 if call.is_none() || outcomes.answered.is_none() {
                     push_text(&mut out, feedback);
                 }
@@ -54,7 +54,7 @@ pub(super) fn message(_protocol: &Native, entries: &[MessageEntry], outcomes: Ou
                 if paired.contains(ticket) {
                     continue;
                 }
-                // The result of an earlier call, such as that of an agent: no call of the last reply waits for it.
+                // An earlier call, such as the start of an agent, has ended meanwhile.
                 if let (Some(told), Some(of)) = (told.get(ticket), outcomes.tickets.get(*ticket)) {
                     let mark = if told.failed { "error: " } else { "" };
                     push_text(&mut out, &format!("{} ({ticket}): {mark}{}", of.tool, told.content));
@@ -65,7 +65,7 @@ pub(super) fn message(_protocol: &Native, entries: &[MessageEntry], outcomes: Ou
     out
 }
 
-/// What a call is told.
+/// The result of a call, as the model reads it.
 struct Told {
     content: String,
     failed: bool,
@@ -93,7 +93,7 @@ impl Told {
     }
 }
 
-/// What a call is told that has no ticket.
+/// The result of a call without a ticket.
 fn default_result(
     answered: &Answered<'_>,
     line: &Line,

@@ -1,6 +1,6 @@
 //! Writes envelopes: one line for each item of a reply, whole or piece by piece.
 
-/// A call whose line waits, or is being written.
+/// A call that is not complete, or waits for an earlier one.
 #[derive(Debug, Default)]
 struct Pending {
     id: String,
@@ -10,21 +10,21 @@ struct Pending {
     whole: bool,
 }
 
-/// What the last line holds.
+/// The kind of the open line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Open {
-    /// Nothing: the next item begins a line.
+    /// No line is open.
     #[default]
     Nothing,
     Text,
     Reasoning,
-    /// The call with the lowest index, whose arguments are written as they come.
+    /// The first call that is not complete.
     Call,
 }
 
-/// Writes one envelope. Each method returns the text that follows what was returned before.
+/// Writes one envelope. Each method returns the next piece of its text.
 ///
-/// Adjacent texts are one item, and so is adjacent reasoning, up to its data. Of several calls that arrive at the same time
+/// Adjacent texts are one item. Adjacent reasoning is one item up to its data. Of several calls that arrive at the same time
 /// the first is written as it comes; the others wait until it has ended.
 #[derive(Debug, Default)]
 pub struct Writer {
@@ -133,7 +133,7 @@ impl Writer {
         self.taken()
     }
 
-    /// The reply has ended. One that was cut is left open where it was cut.
+    /// The reply has ended. The last line of a truncated reply stays open.
     pub fn finish(&mut self, cut: bool) -> String {
         if cut {
             let last = self.calls.len().saturating_sub(1);
@@ -162,7 +162,7 @@ impl Writer {
         self.advance(true);
     }
 
-    /// Writes what can be written of the calls: up to the first that has not ended. A name may still grow before there are
+    /// Writes all complete calls, and the beginning of the next one. A name may still grow before there are
     /// arguments, so the head waits for them; `forced` does not.
     fn advance(&mut self, forced: bool) {
         while let Some((_, call)) = self.calls.first_mut() {

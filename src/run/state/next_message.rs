@@ -85,7 +85,7 @@ impl RunState {
         entries
     }
 
-    /// The reply whose calls the next message answers.
+    /// The reply to which the next message has results.
     fn answered(&self, protocol: &dyn Protocol) -> Option<Arc<str>> {
         // Before the first turn there is an earlier conversation at most, which is text.
         let last = self.conversation.messages.last().filter(|last| last.role == Role::Assistant);
