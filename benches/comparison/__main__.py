@@ -1,7 +1,8 @@
 """Compare callslip with its peers: `python -m comparison`, in the folder `benches`.
 
 A whole run writes docs/comparison.json and, from it alone, docs/comparison.md. A run of some peers
-or with `--quick` writes both into .venv/compare: the page always shows one run of all of them.
+or with `--quick` writes both into .venv/compare. `--take` puts such a run on the page, which says
+what was measured later, and what was not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from comparison.environments import CACHE, ROOT, installed, prepare, version
 from comparison.kinds import BESIDE, KINDS
+from comparison.later import take
 from comparison.page import render, with_claims
 from comparison.peers import PEERS, Peer
 from comparison.processes import LIMIT
@@ -61,7 +63,7 @@ def row(peer: Peer) -> dict[str, Any]:
     known: dict[str, Any] = {"title": peer.title}
     if not peer.has_faults:
         return known
-    is_ours = peer.name == "callslip"
+    is_ours = peer.is_ours
     return known | {
         "uses": peer.uses,
         "durability": peer.durability,
@@ -82,11 +84,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     parser.add_argument("--resume", action="store_true", help="continue a run that was stopped")
     parser.add_argument("--render", action="store_true", help="write the page from its data")
+    parser.add_argument("--take", action="store_true", help="put a run of some kinds on the page")
     options = parser.parse_args()
     is_whole = not (options.only or options.quick or len(options.kinds) < len(KINDS))
-    folder = ROOT / "docs" if is_whole or options.render else CACHE
+    is_kept = is_whole or options.render or options.take
+    folder = ROOT / "docs" if is_kept else CACHE
     data = folder / "comparison.json"
-    if not options.render:
+    if options.take:
+        page = json.loads(data.read_text("utf-8"))
+        rows = {peer.name: row(peer) for peer in PEERS}
+        take(page, json.loads((CACHE / "comparison.json").read_text("utf-8")), rows)
+        data.write_text(json.dumps(page, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    elif not options.render:
         peers = [peer for peer in PEERS if not options.only or peer.name in options.only]
         unfinished = CACHE / ("whole.json" if is_whole else "some.json")
         if not options.resume:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from comparison.call_faults import OF_TEXT
 from comparison.faults import Fault
 from comparison.task import TASK
 
@@ -18,6 +19,18 @@ def is_silent(record: Record) -> bool:
     """Whether the run ends as if it had succeeded, and neither model nor program learns more."""
     is_empty = record["ended"] == "answers" and record["text"] in NOTHING
     return is_empty and not record["executions"]
+
+
+def has_died(record: Record) -> bool:
+    """Whether the run ends with an exception, or with a status in place of one, or never."""
+    is_status = record["ended"] == "answers" and record["text"].startswith("status ")
+    return record["ended"] in {"raises", "hangs"} or is_status
+
+
+def is_leaked(fault: Fault, record: Record) -> bool:
+    """Whether the user reads a call as the answer."""
+    is_answer = record["ended"] == "answers" and not record["executions"]
+    return fault.name in OF_TEXT and is_answer and '"arguments"' in record["text"]
 
 
 def cell(fault: Fault, record: Record) -> str:

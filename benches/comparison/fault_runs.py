@@ -9,10 +9,12 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from comparison.call_faults import CALL_FAULTS
 from comparison.faults import FAULTS, Fault
+from comparison.refusals import why_refused
 from comparison.service import Reply, Script, serve
 
 LIMIT = 30.0
@@ -22,8 +24,19 @@ SETTLED = 1.0
 SHOWN = 240
 """Characters that are kept of what the model is told, of answers and of errors."""
 
+Check = Callable[[Mapping[str, Any]], str | None] | None
+"""Why a service refuses a request; `None` for one that refuses none."""
 
-def all_of(adapter: Any, names: Sequence[str]) -> dict[str, Any]:
+
+def of_calls(adapter: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Try each fault of tool calls with a strict service, by row of the page."""
+    rows = adapter.rows() if hasattr(adapter, "rows") else {"": adapter}
+    return {title: all_of(one, names, CALL_FAULTS, why_refused) for title, one in rows.items()}
+
+
+def all_of(
+    adapter: Any, names: Sequence[str], faults: Sequence[Fault] = FAULTS, check: Check = None
+) -> dict[str, Any]:
     """Try each fault in a fork of this process, which has imported the peer already."""
 
     async def transfer(account: str, amount: float) -> str:
@@ -37,16 +50,18 @@ def all_of(adapter: Any, names: Sequence[str]) -> dict[str, Any]:
 
     adapter.transfers("http://127.0.0.1:9/v1", transfer, None)
     return {
-        fault.name: forked(adapter, fault) for fault in FAULTS if not names or fault.name in names
+        fault.name: forked(adapter, fault, check)
+        for fault in faults
+        if not names or fault.name in names
     }
 
 
-def forked(adapter: Any, fault: Fault) -> dict[str, Any]:
+def forked(adapter: Any, fault: Fault, check: Check) -> dict[str, Any]:
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(reading)
-        Trial(adapter, fault, writing).run()
+        Trial(adapter, fault, writing, check).run()
     os.close(writing)
     said = b""
     try:
@@ -66,14 +81,14 @@ def forked(adapter: Any, fault: Fault) -> dict[str, Any]:
 class Trial:
     """One run under a fault, in a process that ends with it."""
 
-    def __init__(self, adapter: Any, fault: Fault, writing: int) -> None:
+    def __init__(self, adapter: Any, fault: Fault, writing: int, check: Check) -> None:
         self.adapter = adapter
         self.fault = fault
         self.writing = writing
         self.executed: list[list[str]] = []
         encode = getattr(adapter, "encode", lambda reply: reply)
         last = encode(getattr(adapter, "DONE", Reply(text="done")))
-        self.script = Script([encode(reply) for reply in fault.replies], last)
+        self.script = Script([encode(reply) for reply in fault.replies], last, check=check)
         self.began = time.monotonic()
 
     def run(self) -> None:

@@ -117,8 +117,14 @@ def faults(peers: Sequence[Peer], _: Sizes) -> Found:
     return {peer.name: measure(peer, "faults") for peer in peers}
 
 
+def calls(peers: Sequence[Peer], _: Sizes) -> Found:
+    """What comes of each fault of a tool call, with a strict service, by row of the page."""
+    return {peer.name: measure(peer, "calls") for peer in peers}
+
+
 KINDS: dict[str, Callable[[Sequence[Peer], Sizes], Found]] = {
     "faults": faults,
+    "calls": calls,
     "loop": loop,
     "memory": memory,
     "durable": durable,

@@ -97,6 +97,8 @@ def main() -> None:
             found = durable.resumed(adapter(peer), Path(rest[0]))
         case "faults":
             found = fault_runs.all_of(adapter(peer), rest)
+        case "calls":
+            found = fault_runs.of_calls(adapter(peer), rest)
         case _:
             raise ValueError(kind)
     sys.stdout.flush()

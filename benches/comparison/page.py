@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from comparison import call_table
 from comparison.fault_cells import cell, is_silent
 from comparison.faults import FAULTS
+from comparison.later import notes
 from comparison.sizes import WHOLE
 
 Data = Mapping[str, Any]
@@ -32,7 +34,7 @@ def render(data: Data) -> str:
             **machine
         ),
         limit=f"{data['limit_s']:.0f}",
-        short=short(data),
+        short="".join([short(data), *(f"\n{note}\n" for note in notes(data))]),
         peers=peers(data),
         cpu=sizes_table(data, "loop", sizes["turns"], "cpu_us", "steps"),
         memory=sizes_table(data, "memory", sizes["agents"], "kb", "agents"),
@@ -46,6 +48,9 @@ def render(data: Data) -> str:
         sizes=imports(data),
         faults=faults(data),
         refused="\n".join(f"- **{fault.title}**: {fault.why}." for fault in REFUSED),
+        calls=calls(data),
+        calls_refused=call_table.explained(must_refuse=True),
+        calls_others=call_table.explained(must_refuse=False),
         others="\n".join(f"- **{fault.title}**: {fault.why}." for fault in OTHERS),
         better="\n".join(better(data)) or "- None in this run.",
     )
@@ -80,6 +85,8 @@ def number(value: float) -> str:
 
 def figure(one: Data, key: str, base: Data | None = None) -> str:
     """Return a figure, with its ratio to the base; or why there is none."""
+    if "unmeasured" in one:
+        return "not measured"
     if "over" in one:
         return f"more than {one['over']:.0f} s"
     if "failed" in one:
@@ -120,6 +127,8 @@ def durable(data: Data) -> str:
         runs = [one["durable"][name] for name in (alone, many)]
         figures = [figure(run, key) for key in ("turns_s", "cpu_us") for run in runs]
         syncs = number(runs[0].get("syncs", 0)) if one["counts_syncs"] else "none"
+        if "unmeasured" in runs[0]:
+            syncs = figure(runs[0], "syncs")
         crash = after(one["durable"]["crash"])
         rows.append([one["title"], one["durability"], *figures, syncs, *crash])
     together = f"{many.split(' x ')[1]} runs"
@@ -142,7 +151,7 @@ def without(data: Data) -> str:
 
 def after(crash: Data) -> tuple[str, str]:
     """Return which calls were made twice, and how the run that was killed ended."""
-    if "over" in crash or "failed" in crash:
+    if {"over", "failed", "unmeasured"} & crash.keys():
         return "", figure(crash, "again")
     again, never = crash["again"], crash["never"]
     words = {0: "none", 1: "the one in progress"}
@@ -153,7 +162,8 @@ def after(crash: Data) -> tuple[str, str]:
 
 
 def python_start(data: Data) -> str:
-    starts = [one["imports"]["pass_ms"] for one in with_kind(data, "imports").values()]
+    found = with_kind(data, "imports").values()
+    starts = [one["imports"]["pass_ms"] for one in found if "pass_ms" in one["imports"]]
     return f"{sum(starts) / len(starts):.0f}" if starts else "-"
 
 
@@ -165,7 +175,7 @@ def imports(data: Data) -> str:
     rows = [
         [
             one["title"],
-            f"{import_time(one):,.0f}",
+            "not measured" if "unmeasured" in one["imports"] else f"{import_time(one):,.0f}",
             f"{one['installed']['mb']:,.0f}",
             f"{one['installed']['distributions']}",
         ]
@@ -185,6 +195,11 @@ def faults(data: Data) -> str:
     rows.append([f"**executed, of {len(REFUSED)} that must be refused**", *counts])
     rows.append([f"ends with an empty answer, of {len(FAULTS)}", *silent])
     return table(["fault", *(one["title"] for one in found)], rows)
+
+
+def calls(data: Data) -> str:
+    found = with_kind(data, "calls").values()
+    return table(call_table.HEAD, [row for one in found for row in call_table.rows(one)])
 
 
 def executed(one: Data) -> int:
@@ -209,13 +224,13 @@ def better(data: Data) -> Iterator[str]:
         **{f"Memory of {size:,} agents": first("memory", size, "kb") for size in agents},
         "Durable turns of one run": first("durable", alone, "turns_s", -1),
         "Durable turns of many runs": first("durable", many, "turns_s", -1),
-        "Import": lambda one: import_time(one) if "imports" in one else None,
+        "Import": lambda one: import_time(one) if "import_ms" in one.get("imports", {}) else None,
         "Megabytes": lambda one: one.get("installed", {}).get("mb"),
         "Distributions": lambda one: one.get("installed", {}).get("distributions"),
     }
     for label, read in readings.items():
         ours = read(data["peers"].get(OURS, {}))
-        values = {one["title"]: read(one) for one in data["peers"].values()}
+        values = {one["title"]: read(one) for one in others(data)}
         names = [
             name for name, value in values.items() if None not in (ours, value) and value < ours
         ]
@@ -223,16 +238,21 @@ def better(data: Data) -> Iterator[str]:
             yield f"- {label}: {', '.join(names)}."
 
 
+def others(data: Data) -> list[Data]:
+    """Return what callslip is compared with, without its own rows."""
+    return [one for name, one in data["peers"].items() if not name.startswith(OURS)]
+
+
 def claims(data: Data) -> list[str]:
     """Return the sentences of README about this page, each with a link to its table."""
-    others = [one for name, one in with_kind(data, "faults").items() if name != OURS]
+    beside = [one for one in others(data) if "faults" in one]
     ours = data["peers"][OURS]
     turns, agents = data["sizes"]["turns"][0], data["sizes"]["agents"][0]
-    rows = [ours, *others]
-    wrong = [executed(one) for one in others]
+    rows = [ours, *beside]
+    wrong = [executed(one) for one in beside]
     return [
         f"Of {len(REFUSED)} replies that must be refused, callslip executes {executed(ours)};"
-        f" {len(others)} other frameworks execute {min(wrong)} to {max(wrong)}"
+        f" {len(beside)} other frameworks execute {min(wrong)} to {max(wrong)}"
         " ([faults](docs/comparison.md#faults-of-a-model)).",
         f"One model call and one tool call cost {span(rows, 'loop', turns, 'cpu_us', 'µs of CPU')}"
         " ([CPU](docs/comparison.md#cpu-a-step)).",

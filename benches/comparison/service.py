@@ -10,7 +10,7 @@ import json
 import select
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +37,14 @@ class Reply:
     """`finish_reason`; by default what a service says of such a reply."""
     silent: bool = False
     """No answer at all: the connection stays open."""
+    is_unsaid: bool = False
+    """Whether it is cut off, and `finish` says nothing of it."""
+    is_raw: bool = False
+    """Whether its text stays as it is in a protocol of text, though it is no answer there."""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.is_unsaid or self.finish == "length"
 
     @property
     def finish_reason(self) -> str:
@@ -69,6 +77,8 @@ class Script:
     """Requests that wait for an answer which does not come."""
     most: int = 1000
     """Requests after which the service is silent, so that a run without an end has one."""
+    check: Callable[[Mapping[str, Any]], str | None] | None = None
+    """Returns why a request is refused, by a service that refuses some."""
 
     def answer(self, request: dict[str, Any]) -> Reply:
         place = len(self.requests)
@@ -99,14 +109,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        refused = self.script.check(request) if self.script.check else None
         reply = self.script.answer(request)
-        if reply.silent:
+        if refused is not None:
+            error = {"message": refused, "type": "invalid_request_error"}
+            self.send(400, "application/json", json.dumps({"error": error}).encode())
+        elif reply.silent:
             self.keep_silent()
-            return
-        streams = bool(request.get("stream"))
-        body = _stream(reply) if streams else json.dumps(_whole(reply)).encode()
-        self.send_response(200)
-        kind = "text/event-stream" if streams else "application/json"
+        elif request.get("stream"):
+            self.send(200, "text/event-stream", _stream(reply))
+        else:
+            self.send(200, "application/json", json.dumps(_whole(reply)).encode())
+
+    def send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

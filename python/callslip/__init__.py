@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from callslip.agent import Agent
+    from callslip.agent._with_tools import WithTools
     from callslip.approval import at_terminal, in_notebook
     from callslip.errors import (
         CallslipError,
@@ -158,6 +159,7 @@ __all__ = [
     "UsageError",
     "Violation",
     "Waiting",
+    "WithTools",
     "__version__",
     "as_model",
     "ask_user",
@@ -172,6 +174,7 @@ __all__ = [
 _HOMES = {
     "callslip._core": "Grammar Move PartialCall Reader Repair Reply Snapshot ToolCall Violation",
     "callslip.agent": "Agent",
+    "callslip.agent._with_tools": "WithTools",
     "callslip.approval": "at_terminal in_notebook",
     "callslip.errors": (
         "CallslipError ContextFull InterpreterMissing IsolationUnavailable LimitExceeded "

@@ -22,15 +22,13 @@ impl RunMachine {
         }
         let mut stream = self.stream.take().unwrap_or_else(|| Stream::new(self.decoder()));
         let deltas = stream.push(chunk, self.setup.early_stop);
-        for delta in &deltas {
-            if stream.refused.is_none() {
-                stream.refused = self.refuse(delta);
-            }
+        // A native model sees its whole reply again, with a result for each call, so it is read to its end.
+        if !self.setup.protocol.pairs_results() {
+            stream.refused = stream.refused.take().or_else(|| deltas.iter().find_map(|delta| self.refuse(delta)));
         }
-        // A native model sees its whole reply again, with a result for each call.
-        stream.stop |= stream.refused.is_some() && !self.setup.protocol.pairs_results();
+        stream.stop |= stream.refused.is_some();
         let may_start = self.setup.early_start && !self.setup.ends_at_call;
-        if may_start && !stream.stop && stream.refused.is_none() && stream.decoder.stands_first() {
+        if may_start && !stream.stop && stream.decoder.stands_first() {
             self.start_early(&deltas, stream.decoder.calls(), now);
         }
         let stop = stream.stop;

@@ -40,6 +40,10 @@ class Peer:
         return self.environment or self.name
 
     @property
+    def is_ours(self) -> bool:
+        return self.folder == "callslip" and self.has_faults
+
+    @property
     def has_faults(self) -> bool:
         """Whether it stands in the tables beside the one of the loop."""
         return bool(self.imports)
@@ -56,6 +60,22 @@ PEERS: tuple[Peer, ...] = (
         OURS,
         durability="SQLite, `store=`",
         imports="from callslip import Agent, tool",
+    ),
+    Peer(
+        "callslip_chatty",
+        "callslip, chatty",
+        "`Agent` with the chatty protocol",
+        OURS,
+        environment="callslip",
+    ),
+    Peer(
+        "callslip_native",
+        "callslip, native",
+        '`Agent` with `protocol="native"`',
+        OURS,
+        durability="SQLite, `store=`",
+        environment="callslip",
+        imports="from callslip import Agent, NativeProtocol, tool",
     ),
     Peer(
         "pydantic_ai",

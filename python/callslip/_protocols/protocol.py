@@ -16,6 +16,7 @@ from callslip._core import Grammar, Move, Reader, Reply, ToolSet
 from callslip._core import Protocol as CoreProtocol
 from callslip._protocols import ProtocolName
 from callslip._protocols.example import Example, check_examples, teaches_wrong
+from callslip._protocols.retold import RetoldCall
 from callslip._protocols.tags import tag_pair
 from callslip.errors import UsageError
 from callslip.tools._toolbox import Toolbox
@@ -73,6 +74,10 @@ class Protocol(ABC):
     _call_form: ClassVar[CallForm]
     # A result that a model has invented, after its call.
     _invented_result: ClassVar[str]
+    # Whether it has a form for conversations from other interfaces.
+    _retells: ClassVar[bool] = False
+    # Whether something stands behind each task, in its example too.
+    _reminds: ClassVar[bool] = False
 
     template: str | PathLike[str] | None = field(default=None, repr=False)
     examples: Sequence[Mapping[str, str]] | bool = field(default=True, hash=False)
@@ -118,6 +123,33 @@ class Protocol(ABC):
     @abstractmethod
     def _answer_text(cls, answer: Any) -> str:
         """Return a reply that ends the run."""
+
+    def _retold_calls(
+        self, text: str, calls: Sequence[RetoldCall], number: int
+    ) -> list[tuple[str, str]]:
+        """Return an earlier reply with calls, and their results.
+
+        Args:
+            text: The text before the calls.
+            calls: The calls, at least one.
+            number: The number of calls before them.
+
+        Returns:
+            Roles and texts. The last one is the user's, and may be empty.
+        """
+        raise NotImplementedError
+
+    def _retold_answer(self, value: Any, *, is_typed: bool) -> str:
+        """Return an earlier reply with an answer."""
+        raise NotImplementedError
+
+    def _retold_refusal(self, text: str) -> str:
+        """Return the feedback on an earlier reply that was refused."""
+        return text
+
+    def _template_of(self, prompt: str) -> str | None:  # noqa: ARG002  # of each protocol
+        """Return a template that renders to this prompt without tools; `None` for no such form."""
+        return None
 
     def _own_options(self) -> dict[str, Any]:
         """Return the options of this protocol alone, as the core takes them."""

@@ -74,7 +74,9 @@ class Answers:
         try:
             return protocol.returning(self.schema)
         except ValueError as error:
-            raise UsageError(f"returns can't be used: {error}") from error
+            raise UsageError(
+                f"returns can't be used: {error}; pass another type, or a valid JSON Schema"
+            ) from error
 
     def value(self, answer: Any) -> Any:
         """Return the answer of a finished run as a value of the type.

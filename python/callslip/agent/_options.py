@@ -161,7 +161,7 @@ def check_takes_tools(model: ModelCall, protocol: Protocol) -> None:
         if not one.takes_tools:
             raise UsageError(
                 f"expected a model that takes tools for the {protocol.name} protocol: got "
-                f"{one.name}: pass protocol='react', or a model with tools= and tool_choice="
+                f"{one.name}: pass protocol='react', or WithTools(model) as the model"
             )
 
 

@@ -156,6 +156,7 @@ class ClientModel:
             lambda: self._send_with_tools(messages, request, offer),
             self._reader(offer),
             self._fault,
+            takes_text=not self._is_of_client,
         )
 
     def _send_with_tools(
@@ -183,11 +184,15 @@ class ClientModel:
         except ValueError as error:
             check_body(error)
             raise
-        # A function may return text.
-        is_checked = getattr(getattr(self._client, "__self__", None), "_client", None) is not None
+        is_checked = self._is_of_client
         if hasattr(result, "__await__"):
             return awaited_response(cast("Awaitable[object]", result), is_checked=is_checked)
         return check_response(result) if is_checked else result
+
+    @property
+    def _is_of_client(self) -> bool:
+        """Whether it calls a method of a client: a function may return text."""
+        return getattr(getattr(self._client, "__self__", None), "_client", None) is not None
 
     def _find_provider(self) -> str | None:
         return self._PROVIDER

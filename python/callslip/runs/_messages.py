@@ -51,6 +51,11 @@ class MessageCache:
         self.sent = MessageCache(self._core)
         self.sent.files = ScriptFiles(self._core, tools, lists=lists)
 
+    @property
+    def may_have_parts(self) -> bool:
+        """Whether a message has images or files; true if that is known of read messages alone."""
+        return self._core is None or self._core.has_parts
+
     def upto(self, count: int) -> list[Message]:
         """Return the shared list, which holds at least the first `count` messages."""
         cache = self._cache
@@ -98,8 +103,12 @@ class Messages(Sequence[Message]):
     @property
     def has_parts(self) -> bool:
         """Whether any message has images or files."""
-        self._message_cache.upto(self._count)
-        return self._message_cache.has_parts
+        cache = self._message_cache
+        if not cache.may_have_parts:
+            # Those that nobody reads stay what they are in the core.
+            return False
+        cache.upto(self._count)
+        return cache.has_parts
 
     def __len__(self) -> int:
         return self._count

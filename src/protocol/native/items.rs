@@ -116,7 +116,7 @@ pub fn decoded(text: &str, literal: Span) -> Cow<'_, str> {
     let inner = literal.strip_prefix('"').unwrap_or(literal);
     match inner.strip_suffix('"').filter(|inner| !ends_in_escape(inner)) {
         Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
-        Some(_) => serde_json::from_str(literal).map_or_else(|_| Cow::Borrowed(inner), Cow::Owned),
+        Some(_) => serde_json::from_str(literal).map_or_else(|_| Cow::Owned(decode(inner, 0).text), Cow::Owned),
         None => Cow::Owned(decode(inner, 0).text),
     }
 }

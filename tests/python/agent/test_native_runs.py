@@ -22,7 +22,7 @@ from callslip import (
 )
 from callslip.errors import ProtocolError, ToolError, UsageError
 from callslip.models import CallDelta, NativeCall, ToolChoice, ToolForm
-from callslip.testing import Say
+from callslip.testing import Say, codes
 
 DONE: list[list[Any]] = []
 
@@ -143,6 +143,17 @@ def test_a_wrong_call_executes_nothing_of_its_reply(
     assert [one["error"] for one in told] == [True, True]
     assert told[0]["content"].startswith("not executed: another call of this reply")
     assert "was not executed" in told[1]["content"]
+
+
+@pytest.mark.parametrize("second", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("first", REFUSED.values(), ids=REFUSED)
+def test_a_stream_is_refused_as_the_whole_reply_is(first: NativeCall, second: NativeCall) -> None:
+    ends = []
+    for chunk_size in (None, 3):
+        result, model = run([calls(first, second), "I can't."], chunk_size=chunk_size)
+        ends.append((codes(result), model.requests[1].messages))
+    assert ends[0] == ends[1]
+    assert DONE == []
 
 
 def test_the_feedback_shows_the_arguments_and_not_the_lines_of_the_log() -> None:

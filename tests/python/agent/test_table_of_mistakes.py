@@ -89,7 +89,7 @@ Agent(model, store="sqlite:///runs.db") | pass the path alone: 'runs.db'
 Agent(model, store="no/such/runs.sqlite") | create it
 Agent(model, returns=3) | pass a type that has JSON
 Agent(model, returns=City) | a dataclass, a TypedDict or a pydantic model
-Agent(model, returns={"type": "object"}) | pass a type that has JSON
+Agent(model, returns={"type": "text"}) | a valid JSON Schema
 Agent(model, check_answer=lambda value: True) | to take the answer and the Context
 Agent(model, check_answer=lambda value, context: False).run_sync("?") | raise Retry('why')
 Agent(model, history=20) | expected history=KeepLast(…)

@@ -103,7 +103,7 @@ PROTOCOLS = [
 
 ROLES = [
     ({"model": 3}, "model"),
-    ({"protocol": "x"}, "expected protocol='ticket', 'chatty' or 'react'"),
+    ({"protocol": "x"}, "expected protocol='ticket', 'chatty', 'react' or 'native'"),
     ({"tools": 3}, "tools"),
     ({"limits": 3}, r"expected limits=Limits\(…\): got 3"),
 ]
@@ -133,7 +133,9 @@ def test_runs_that_are_resumed_at_once(at_once, tmp_path):
 
 def test_a_protocol_of_another_type():
     for protocol in ([], {}, ["react"]):
-        with pytest.raises(UsageError, match="^expected protocol='ticket', 'chatty' or 'react'"):
+        with pytest.raises(
+            UsageError, match="^expected protocol='ticket', 'chatty', 'react' or 'native'"
+        ):
             Agent(say, protocol=protocol)
 
 

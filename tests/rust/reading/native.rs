@@ -180,6 +180,8 @@ fn streamed(text: &str, size: usize) -> (Reply, String, String, Vec<String>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases::of(128), failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn what_is_written_is_read(items in items(texts())) {
         let items = joined(&items);
@@ -278,5 +280,26 @@ proptest! {
             &Native::default(), ReadOptions::default(), &text, FinishReason::Length,
         );
         prop_assert!(reply.outcome.is_err());
+    }
+
+    /// No writer leaves such text, but a log may come from anywhere.
+    #[test]
+    fn damaged_lines_are_read_in_pieces_as_in_one(
+        items in items(prop_oneof![texts(), objects()].boxed()),
+        from in any::<proptest::sample::Index>(),
+        length in 0_usize..12,
+        put in prop_oneof![Just(String::new()), texts(), Just("\"}\n{\"call\":\"".to_owned()), Just("\n".to_owned())],
+        size in 1_usize..9,
+    ) {
+        let mut bytes = whole(&items).into_bytes();
+        let start = if bytes.is_empty() { 0 } else { from.index(bytes.len()) };
+        let end = (start + length).min(bytes.len());
+        bytes.splice(start..end, put.bytes());
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let bytes = text.as_bytes();
+        chunks_do_not_matter(&way(), bytes, &[bytes.chunks(size).collect(), bytes.chunks(1).collect()]);
+        let places: Vec<usize> = (0..=bytes.len()).collect();
+        let (shown, found) = Native::default().shown_with_places(&text, &places);
+        prop_assert!(found.iter().all(|place| *place <= shown.len().max(text.len())));
     }
 }

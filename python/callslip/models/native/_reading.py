@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol, cast
 
-from callslip.models._items import FaultItem, Item
+from callslip.models._items import FaultItem, Item, TextItem
 from callslip.models._no_reply import (
     check_body,
     check_chunks_came,
@@ -44,7 +44,12 @@ class NativeReader(Protocol):
 
 
 def read_native(
-    result: object, reader: NativeReader, *, awaited: bool = False, fault_of: FaultOf = _no_fault
+    result: object,
+    reader: NativeReader,
+    *,
+    awaited: bool = False,
+    takes_text: bool = False,
+    fault_of: FaultOf = _no_fault,
 ) -> ModelReply | NativeStream | NativeStreamAsync:
     """Read what a client returned, as `open_result` does for replies of text.
 
@@ -52,12 +57,15 @@ def read_native(
         result: The client's response or stream.
         reader: The reader of its service.
         awaited: Whether it was awaited: a stream that can be iterated both ways is then async.
+        takes_text: Whether text is a reply, as that of a function in place of a client is.
         fault_of: For errors that a stream reports in its midst. Default: none is a fault.
 
     Raises:
         ModelRefused: The model or its provider refused to answer.
         ModelError: It is no reply.
     """
+    if takes_text and isinstance(result, str):
+        return ModelReply("", items=(TextItem(str(result)),))
     if result is None or isinstance(result, str):
         # Not the letters of a page one by one.
         check_response(result)

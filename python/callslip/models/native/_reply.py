@@ -26,6 +26,8 @@ def native_reply(
     send: Callable[[], object],
     reader: NativeReader,
     fault_of: FaultOf,
+    *,
+    takes_text: bool = False,
 ) -> object:
     """Send a request and read what the client returns.
 
@@ -33,6 +35,7 @@ def native_reply(
         send: Calls the client.
         reader: Reads the reply.
         fault_of: Recognises an error that is a fault of the reply; `None` for another one.
+        takes_text: As of `read_native`.
 
     Returns:
         A `ModelReply`, a stream of `ModelChunk`s, or an awaitable of either.
@@ -45,20 +48,23 @@ def native_reply(
     except Exception as error:  # noqa: BLE001  # what is no fault is raised again
         return _fault_reply(error, fault_of)
     if hasattr(result, "__await__"):
-        return _awaited(cast("Awaitable[object]", result), reader, fault_of)
-    return read_native(result, reader, fault_of=fault_of)
+        awaitable = cast("Awaitable[object]", result)
+        return _awaited(awaitable, reader, fault_of, takes_text=takes_text)
+    return read_native(result, reader, takes_text=takes_text, fault_of=fault_of)
 
 
 async def _awaited(
     result: Awaitable[object],
     reader: NativeReader,
     fault_of: FaultOf,
+    *,
+    takes_text: bool,
 ) -> object:
     try:
         came = await result
     except Exception as error:  # noqa: BLE001  # what is no fault is raised again
         return _fault_reply(error, fault_of)
-    return read_native(came, reader, awaited=True, fault_of=fault_of)
+    return read_native(came, reader, awaited=True, takes_text=takes_text, fault_of=fault_of)
 
 
 def _fault_reply(error: Exception, fault_of: FaultOf) -> ModelReply:

@@ -10,7 +10,18 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 from callslip.models._reply import Message, Messages
 
-__all__ = ["ANY_ID", "Call", "Reasoning", "Result", "Text", "Turn", "TurnItem", "turns_of"]
+__all__ = [
+    "ANY_ID",
+    "Call",
+    "Reasoning",
+    "Result",
+    "Text",
+    "Turn",
+    "TurnItem",
+    "made_id",
+    "sent_name",
+    "turns_of",
+]
 
 ANY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The ids that OpenAI's and Anthropic's interfaces take."""
@@ -147,7 +158,7 @@ def _own(item: Mapping[str, Any], service: str) -> TurnItem:
     if "reasoning" in item:
         return Reasoning(item["reasoning"], data)
     if "call" in item:
-        return Call(item["call"], _name(item["tool"]), _object_text(item["arguments"]), data)
+        return Call(item["call"], sent_name(item["tool"]), _object_text(item["arguments"]), data)
     return Text(item["text"])
 
 
@@ -158,10 +169,14 @@ def _with_id(
         return item
     name = item.id
     if name in used or admits.fullmatch(name) is None:
-        turn, at = place
-        name = f"c{_base36(turn, _PLACES)}{_base36(at, 8 - _PLACES)}"
+        name = made_id(*place)
     used.add(name)
     return replace(item, id=name)
+
+
+def made_id(turn: int, at: int) -> str:
+    """Return the id of a call that has none: nine letters and digits, which every service takes."""
+    return f"c{_base36(turn, _PLACES)}{_base36(at, 8 - _PLACES)}"
 
 
 def _answered(items: Sequence[Mapping[str, Any]], calls: list[Call]) -> list[TurnItem]:
@@ -175,7 +190,8 @@ def _answered(items: Sequence[Mapping[str, Any]], calls: list[Call]) -> list[Tur
     return [*paired, *texts]
 
 
-def _name(tool: str) -> str:
+def sent_name(tool: str) -> str:
+    """Return the name of a tool as services take it."""
     if _NAME.fullmatch(tool):
         return tool
     return _NOT_IN_NAMES.sub("_", tool)[:64] or "_"

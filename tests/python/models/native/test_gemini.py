@@ -574,8 +574,9 @@ def test_stream_that_breaks_off(clients: Clients) -> None:
 def test_refused_requests_are_errors_of_the_client(clients: Clients, stream: bool) -> None:
     clients.service.begin(END)
     errors = optional_module("google.genai.errors")
-    with pytest.raises(errors.ClientError, match="number of function response parts"):
-        clients.ask(clients.model(stream=stream), [*ASK, foreign({}), answered(0), ASK[1]])
+    odd = [replace(one, name="9 lives") for one in TOOLS]
+    with pytest.raises(errors.ClientError, match="name"):
+        clients.ask(clients.model(stream=stream), ASK, tools=odd)
 
 
 @pytest.mark.parametrize("name", ["tools", "tool_config"])

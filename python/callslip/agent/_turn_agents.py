@@ -1,0 +1,212 @@
+"""The agents that make one move for a request with tools. They are kept for the next request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from callslip._protocols.protocol import Protocol
+from callslip.agent._agent import Agent
+from callslip.agent._one_move import OneMoveAgent
+from callslip.agent._options import accepted_options
+from callslip.agent._retold import Words
+from callslip.agent._sent_tools import ANSWER_TOOL, SentTools, sent_tools
+from callslip.errors import TemplateError, UsageError
+from callslip.limits import Limits
+from callslip.models import ToolChoice, ToolForm
+from callslip.models._call import ModelCall
+
+__all__ = ["TurnAgent", "TurnAgents", "with_options"]
+
+_MOST = 64
+"""Agents that are kept."""
+
+_Allowed = Literal["any", "call", "answer"]
+
+
+class TurnAgent(NamedTuple):
+    """An agent for one move.
+
+    Attributes:
+        agent: The agent, a `OneMoveAgent`.
+        words: The form of the conversation in its prompt.
+    """
+
+    agent: Agent[Any]
+    words: Words
+
+
+class _Key(NamedTuple):
+    """The parts of a request that its agent depends on."""
+
+    tools: str
+    is_typed: bool
+    allowed: _Allowed
+    only: str | None
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """The common settings of all agents."""
+
+    model: ModelCall
+    protocol: Protocol
+    limits: Limits
+
+
+class TurnAgents:
+    """Finds or makes the agent for a request.
+
+    Args:
+        model: The model that writes text.
+        protocol: The protocol.
+        max_violations: The violations in a row that are allowed.
+    """
+
+    def __init__(self, model: ModelCall, protocol: Protocol, max_violations: int) -> None:
+        limits = Limits(max_violations=max_violations, turns=max_violations + 1)
+        self._terms = _Terms(model, protocol, limits)
+        self._kept: OrderedDict[_Key, TurnAgent] = OrderedDict()
+        self._lock = threading.Lock()
+        # The tools of the last request, which are the same object in all requests of a run.
+        self._last: tuple[Sequence[ToolForm], str] = ((), "[]")
+
+    def find(
+        self,
+        tools: Sequence[ToolForm],
+        choice: ToolChoice,
+        instructions: str,
+        *,
+        calls_first: bool = False,
+    ) -> TurnAgent:
+        """Return the agent for a request.
+
+        Args:
+            tools: The tools of the request.
+            choice: The allowed calls.
+            instructions: The messages of the system.
+            calls_first: Whether a call must come, even if an answer is allowed.
+
+        Raises:
+            UsageError: The choice names another tool, or a schema cannot be used.
+            ToolError: The tools do not fit into the prompt, or share a name.
+        """
+        names = {form.name for form in tools}
+        if choice.tool is not None and choice.tool not in names:
+            raise UsageError(
+                f"expected tool_choice to name one of the tools: got {choice.tool!r}; use one of "
+                f"{', '.join(sorted(names))}"
+            )
+        is_typed = choice.mode == "required" and ANSWER_TOOL in names
+        is_typed = is_typed and choice.tool in (None, ANSWER_TOOL)
+        allowed: _Allowed = "any"
+        only_answer = is_typed and (choice.tool is not None or names == {ANSWER_TOOL})
+        if choice.mode == "none" or only_answer:
+            allowed = "answer"
+        elif (choice.mode == "required" and not is_typed) or calls_first:
+            allowed = "call"
+        only = None if is_typed else choice.tool
+        return self._find(tools, _Key(self._written(tools), is_typed, allowed, only, instructions))
+
+    def _find(self, tools: Sequence[ToolForm], key: _Key) -> TurnAgent:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+                return kept
+        made = self._make(tools, key)
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        return made
+
+    def _written(self, tools: Sequence[ToolForm]) -> str:
+        last, written = self._last
+        if last is tools and isinstance(tools, tuple):
+            return written
+        rows = [[form.name, form.description, form.parameters] for form in tools]
+        written = json.dumps(rows, default=dict)
+        self._last = (tools, written)
+        return written
+
+    def _make(self, tools: Sequence[ToolForm], key: _Key) -> TurnAgent:
+        sent = sent_tools(tools, is_typed=key.is_typed)
+        terms = self._terms
+        if key.allowed == "answer" and not key.is_typed:
+            like = self._find(tools, key._replace(allowed="any", only=None))
+            return TurnAgent(_without_calls(like.agent, terms), like.words)
+        protocol = terms.protocol
+        if key.allowed == "call":
+            protocol = replace(protocol, first_move="call")
+        agent = OneMoveAgent(
+            terms.model,
+            protocol=protocol,
+            instructions=key.instructions or None,
+            tools=[] if key.allowed == "answer" else sent.made(key.only),
+            returns=None if sent.answer is None else sent.answer.schema,
+            limits=terms.limits,
+            on_limit="raise",
+            name="with_tools",
+            delegate=False,
+        )
+        return _reminded(agent, sent)
+
+
+def _reminded(agent: OneMoveAgent, sent: SentTools) -> TurnAgent:
+    """Return an agent that leaves the last message unchanged: all messages have its reminder.
+
+    Otherwise a message would change in the next request, and servers would read it again.
+    """
+    protocol = agent.protocol
+    examples = _examples(agent)
+    if not protocol._reminds or protocol.examples is not True or not examples:
+        return TurnAgent(agent, Words(protocol, sent))
+    _, _, reminder = examples[0]["content"].rpartition("\n\n")
+    fixed = replace(protocol, examples=examples)
+    return TurnAgent(agent.replace(protocol=fixed), Words(protocol, sent, reminder))
+
+
+def _examples(agent: Agent[Any]) -> list[dict[str, str]]:
+    setup = agent._setup
+    shown = setup.protocol.example_messages(setup.toolbox.tool_set)
+    return [{"role": role, "content": content} for role, content in shown]
+
+
+def _without_calls(agent: Agent[Any], terms: _Terms) -> Agent[Any]:
+    """Return an agent that can only answer, with the prompt of one that can call its tools.
+
+    Servers reuse the cached conversation, and a grammar admits only an answer.
+    """
+    template = agent.protocol._template_of(agent.system_prompt)
+    if template is not None:
+        same = replace(
+            agent.protocol,
+            template=template,
+            examples=_examples(agent) or False,
+            first_move="any",
+        )
+        try:
+            made = agent.replace(protocol=same, tools=[], instructions=None)
+        except TemplateError:  # a description has the name of a tool of callslip's
+            pass
+        else:
+            if made.system_prompt == agent.system_prompt:
+                return made
+    return agent.replace(protocol=terms.protocol, tools=[])
+
+
+def with_options(agent: Agent[Any], options: Mapping[str, Any]) -> Agent[Any]:
+    """Return an agent with other options for its model, which shares its prompt and its tools."""
+    if not options:
+        return agent
+    twin = copy(agent)
+    twin._requested = {**agent._requested, **options}
+    twin._options = accepted_options(agent._model, twin._requested, agent.protocol)
+    return twin
