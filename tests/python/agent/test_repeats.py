@@ -9,7 +9,7 @@ import pytest
 from callslip import Agent, Event, LimitExceeded, ScriptedModel, TicketStore, replay, tool
 from scripted import act, block, call_once, finish, patient
 
-PROTOCOLS = ["react", "chatty", "ticket"]
+PROTOCOLS = ["react", "chatty", "ticket", "native"]
 KEPT = Path(__file__).parents[2] / "data" / "logs" / "version_7" / "conversation.jsonl"
 
 
@@ -26,7 +26,9 @@ def turns_of(protocol, calls, name="fetch", **arguments):
     replies = []
     for number in range(1, calls + 1):
         replies += [
-            reply.replace("T1", f"T{number}") for reply in call_once(protocol, name, arguments)
+            # Only the text of a reply names tickets.
+            reply.replace("T1", f"T{number}") if isinstance(reply, str) else reply
+            for reply in call_once(protocol, name, arguments)
         ]
     return replies
 
