@@ -107,7 +107,9 @@ class WithTools:
         self.bounds: Bounds | None = call.bounds
         self.gate: Gate | None = call.gate
         self.is_async: bool = call.is_async
-        self.model, self.provider = call.leaves()[0].known_name
+        model, provider = call.leaves()[0].known_name
+        self.model: str | None = model
+        self.provider: str | None = provider
 
     @property
     def parts(self) -> frozenset[PartKind]:

@@ -140,7 +140,7 @@ class ScriptedModel:
 
     # In the ticket protocol, the run waits for calls before it asks for the next reply.
     is_scripted = True
-    accepts = frozenset({"stop", "seed", "max_tokens", "tools", "tool_choice"})
+    accepts: frozenset[str] = frozenset({"stop", "seed", "max_tokens", "tools", "tool_choice"})
 
     def __init__(
         self,
