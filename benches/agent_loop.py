@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from callslip import Agent, Limits, tool
+from callslip.models import ModelReply, NativeCall
 from callslip.protocols import ProtocolName
 
 TURNS = (20, 100, 400, 2000)
@@ -41,14 +42,20 @@ def ticket(n: int) -> str:
     return f"<thoughts>next</thoughts><output>{json.dumps(call)}</output>"
 
 
+def native(n: int) -> ModelReply:
+    return ModelReply(calls=[NativeCall(f"c{n}", "add", json.dumps({"a": n, "b": 1}))])
+
+
 FINISH = json.dumps(
     {"thought": "done", "action": "FINISH", "final_answer": "ok", "task_successful": True}
 )
 RETURN = '<thoughts>done</thoughts><output>{"type": "RETURN", "value": "ok"}</output>'
-PROTOCOLS: dict[ProtocolName, tuple[Callable[[int], str], str]] = {
+Reply = str | ModelReply
+PROTOCOLS: dict[ProtocolName, tuple[Callable[[int], Reply], str]] = {
     "react": (react, FINISH),
     "chatty": (chatty, "ok"),
     "ticket": (ticket, RETURN),
+    "native": (native, "ok"),
 }
 
 
@@ -62,10 +69,12 @@ class Script:
 
     def __init__(self, turns: int, protocol: ProtocolName) -> None:
         call, end = PROTOCOLS[protocol]
-        self.replies = [*map(call, range(turns)), end]
+        self.replies: list[Reply] = [*map(call, range(turns)), end]
         self.first: int | None = None
 
-    async def __call__(self, messages: Sequence[object]) -> str:
+    async def __call__(
+        self, messages: Sequence[object], tools: object = None, tool_choice: object = None
+    ) -> Reply:
         # A run begins with the prompt, perhaps an example of several messages, and the task.
         if self.first is None:
             self.first = len(messages)
@@ -81,7 +90,9 @@ class Waiting(Script):
         self.all_wait = asyncio.Event()
         self.resident = 0
 
-    async def __call__(self, messages: Sequence[object]) -> str:
+    async def __call__(
+        self, messages: Sequence[object], tools: object = None, tool_choice: object = None
+    ) -> Reply:
         reply = await super().__call__(messages)
         if reply is self.replies[-1]:
             self.missing -= 1
@@ -108,7 +119,7 @@ async def bare(turns: int, model: Script | None = None) -> str:
         {"role": "user", "content": "count"},
     ]
     while True:
-        text = await model(messages)
+        text = str(await model(messages))
         messages.append({"role": "assistant", "content": text})
         reply = json.loads(text)
         if reply["action"] == "FINISH":

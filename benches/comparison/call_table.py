@@ -16,7 +16,7 @@ REFUSED = [fault for fault in CALL_FAULTS if fault.must_refuse]
 HEAD = (
     "peer",
     f"executes, of {len(REFUSED)}",
-    "of these",
+    "these are",
     f"run dies, of {len(CALL_FAULTS)}",
     "the call is the answer",
     '`"5e3"` as a number',

@@ -43,7 +43,7 @@ def take(page: dict[str, Any], later: Data, rows: Mapping[str, dict[str, Any]]) 
 def _begun(page: Data, row: dict[str, Any]) -> dict[str, Any]:
     """Return the row of a peer that the run of the page did not have."""
     sizes = page["sizes"]
-    none = {
+    none: dict[str, Data] = {
         "loop": dict.fromkeys(map(str, sizes["turns"]), UNMEASURED),
         "memory": dict.fromkeys(map(str, sizes["agents"]), UNMEASURED),
     }
@@ -52,7 +52,7 @@ def _begun(page: Data, row: dict[str, Any]) -> dict[str, Any]:
     # The environment is that of callslip, whose size was that of the build on the page.
     installed = page["peers"]["callslip"]["installed"]
     version = page["peers"]["callslip"]["version"]
-    kept = dict.fromkeys([*sizes["durable"], "crash"], UNMEASURED)
+    kept: dict[str, Data] = dict.fromkeys([*sizes["durable"], "crash"], UNMEASURED)
     none |= {"durable": kept, "imports": UNMEASURED}
     return row | {"installed": installed, "version": version} | none
 
@@ -66,10 +66,10 @@ def notes(data: Data) -> Iterator[str]:
     names = " and ".join(f"*{one['title']}*" for one in data["peers"].values() if _is_late(one))
     if names:
         yield (
-            f"{names} came after the run of the other tables, which have no figure for it: one of"
+            f"{names} came after the run of the other tables, which have no figure for them: one of"
             " another build and day says nothing beside theirs."
         )
 
 
 def _is_late(one: Data) -> bool:
-    return UNMEASURED in one["loop"].values()
+    return UNMEASURED in one.get("loop", {}).values()

@@ -132,7 +132,10 @@ async def _request(session: RunSession, turn: int, requester: Requester) -> Sequ
     if type(result) is str:
         # Most replies take this way, which costs least.
         return session.read_text(result, turn) if requester.is_wanted() else ()
-    return await _read(requester, result, StreamedReply(session, turn), None, awaited=awaited)
+    opened = open_result(result, awaited=awaited)
+    if isinstance(opened, ModelReply):
+        return session.read_reply(opened, turn) if requester.is_wanted() else ()
+    return await requester.read_stream(opened, StreamedReply(session, turn), None)
 
 
 async def _attempt(attempts: ModelAttempts, requester: Requester) -> Sequence[Command]:
@@ -152,19 +155,7 @@ async def _request_in_time(attempts: ModelAttempts, requester: Requester) -> Seq
             attempts.give_back()
             raise
     result, awaited = await requester.send(attempts.attempt)
-    return await _read(requester, result, attempts.reply, attempts.attempt, awaited=awaited)
-
-
-async def _read(
-    requester: Requester,
-    result: object,
-    reply: StreamedReply,
-    attempt: Attempt | None,
-    *,
-    awaited: bool,
-) -> Sequence[Command]:
-    """Read a reply that is streamed, or more than text."""
     opened = open_result(result, awaited=awaited)
-    if not isinstance(opened, ModelReply):
-        return await requester.read_stream(opened, reply, attempt)
-    return reply.read(opened) if requester.is_wanted() else ()
+    if isinstance(opened, ModelReply):
+        return attempts.reply.read(opened) if requester.is_wanted() else ()
+    return await requester.read_stream(opened, attempts.reply, attempts.attempt)

@@ -34,7 +34,11 @@ class OfferedTools:
         mode, tool, parallel = self._core.tool_choice()
         if not self._forms:
             mode = "none"
-        return {"tools": self._forms, "tool_choice": ToolChoice(mode, tool, parallel)}
+        return {"tools": self._forms, "tool_choice": _choice_of(mode, tool, parallel)}
+
+
+# Most requests have the same choice as the one before.
+_choice_of = lru_cache(maxsize=64)(ToolChoice)
 
 
 # The runs of one agent have the same tools.

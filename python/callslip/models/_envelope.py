@@ -60,9 +60,19 @@ def envelope_of(reply: ModelReply) -> str:
     Raises:
         ModelError: One of its calls is none.
     """
-    pieces = EnvelopePieces()
-    written = "".join(pieces.write(item) for item in items_of(reply))
-    return written + pieces.end(is_cut=reply.finish_reason == "length")
+    is_cut = reply.finish_reason == "length"
+    if reply.items:
+        pieces = EnvelopePieces()
+        written = "".join(pieces.write(item) for item in reply.items)
+        return written + pieces.end(is_cut=is_cut)
+    # Most replies come without items, which would cost as much as all the rest.
+    writer = EnvelopeWriter()
+    written = writer.text(_sendable(reply.text)) if reply.text else ""
+    for position, call in enumerate(reply.calls):
+        _check_call(call)
+        texts = (_sendable(call.id), _sendable(call.tool), _escaped(call.arguments))
+        written += writer.call(getattr(call, "index", position), *texts)
+    return written + writer.finish(is_cut)
 
 
 def chunk_items(chunk: ModelChunk) -> tuple[Item, ...]:
@@ -91,18 +101,24 @@ def items_of(reply: ModelReply) -> tuple[Item, ...]:
 def _items(text: str, calls: tuple[NativeCall | CallDelta, ...]) -> tuple[Item, ...]:
     items: list[Item] = [TextItem(text)] if text else []
     for position, call in enumerate(calls):
-        for name in ("id", "tool", "arguments"):
-            _check_text(name, getattr(call, name, None), call)
+        _check_call(call)
         index = getattr(call, "index", position)
         items.append(CallItem(index, call.id, call.tool, call.arguments))
     return tuple(items)
 
 
-def _check_text(name: str, value: object, call: object) -> None:
-    if isinstance(value, str):
-        return
+def _check_call(call: object) -> None:
+    for name in ("id", "tool", "arguments"):
+        value = getattr(call, name, None)
+        if not isinstance(value, str):
+            raise _no_text(name, value, call)
+
+
+def _no_text(name: str, value: object, call: object) -> ModelError:
     hint = "; pass the text that came, or json.dumps(…)" if name == "arguments" else ""
-    raise ModelError(f"expected text as the {name} of a call: got {shown(value)} in {call!r}{hint}")
+    return ModelError(
+        f"expected text as the {name} of a call: got {shown(value)} in {call!r}{hint}"
+    )
 
 
 def _json(data: Data | None) -> str | None:
