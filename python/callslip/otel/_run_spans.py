@@ -87,8 +87,7 @@ class RunSpans:
     ) -> None:
         self._tracer, self._meters, self._content = recorder
         self._run = run
-        self._agent = start.agent
-        self._takes_calls = start.takes_calls
+        self._start = start
         self.root = root
         self._began = at
         self._about: dict[str, str] = {names.PROTOCOL: start.protocol}
@@ -220,7 +219,7 @@ class RunSpans:
                 about[names.COST] = usage.cost
         if self._content:
             about[names.OUTPUT_MESSAGES] = reply_json(
-                event.text, event.finish_reason, has_items=self._takes_calls
+                event.text, event.finish_reason, has_items=self._start.takes_calls
             )
             call.may_quote = clean(event.text) == event.text
         span.set_attributes(about)
@@ -368,7 +367,7 @@ class RunSpans:
         self.leave(event.at)
         if self._meters is not None:
             failed = {} if event.reason == "finished" else {names.ERROR_TYPE: event.reason}
-            about = {names.AGENT_NAME: self._agent, **failed}
+            about = {names.AGENT_NAME: self._start.agent, **failed}
             self._meters.agent.record(max(0.0, event.at - self._began), about)
 
     def _tell_conversation(self, span: Span) -> None:

@@ -11,6 +11,7 @@ from callslip import (
     Agent,
     ChattyProtocol,
     Limits,
+    NativeProtocol,
     ReactProtocol,
     ScriptedModel,
     TicketProtocol,
@@ -46,6 +47,11 @@ READ = {
     "too_large": (ReactProtocol(), {"limits": Limits(reply_bytes=40)}, json.dumps(CALL)),
     "limit_exceeded": (ReactProtocol(), {"limits": Limits(json_values=1)}, json.dumps(CALL)),
     "repair_refused": (ReactProtocol(strict=True), {}, json.dumps(CALL)[:-1] + ",}"),
+    "service_refused_call": (
+        NativeProtocol(),
+        {},
+        '{"fault":"tool_use_failed","raw":"<function=pay>"}\n',
+    ),
     "key_alias": (
         ChattyProtocol(lenient=True),
         {},
