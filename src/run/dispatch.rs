@@ -12,12 +12,13 @@ use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
 use crate::tool::{Approval, ToolKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How one agent ended, for a call that waits for agents.
 #[derive(Serialize)]
 struct AgentEnd<'a> {
-    agent_id: &'a str,
+    agent_id: Cow<'a, str>,
     role: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,12 +28,13 @@ struct AgentEnd<'a> {
 }
 
 impl<'a> AgentEnd<'a> {
-    fn of(ticket: &'a Ticket) -> Option<Self> {
+    fn of(ticket: &'a Ticket, by_ticket: bool) -> Option<Self> {
         let (status, result, error) = match ticket.outcome.as_ref()? {
             Outcome::Ok(json) => ("ok", Some(&**json), None),
             other => ("error", None, Some(other.text())),
         };
-        let agent_id = ticket.call_id.as_deref().unwrap_or_default();
+        let named = || Cow::Borrowed(ticket.call_id.as_deref().unwrap_or_default());
+        let agent_id = if by_ticket { Cow::Owned(ticket.id.to_string()) } else { named() };
         Some(Self { agent_id, role: ticket.role.as_deref().unwrap_or_default(), status, result, error })
     }
 }
@@ -121,8 +123,9 @@ impl RunMachine {
             let call = self.state.calls.open.get(ticket)?;
             (self.waits(call) && self.state.calls.has_needs(call)).then_some((*ticket, call))
         })?;
-        let agents: Vec<AgentEnd<'_>> =
-            call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need)).filter_map(AgentEnd::of).collect();
+        let by_ticket = self.setup.protocol.pairs_results();
+        let waited_for = call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need));
+        let agents: Vec<AgentEnd<'_>> = waited_for.filter_map(|ticket| AgentEnd::of(ticket, by_ticket)).collect();
         let json = serde_json::value::to_raw_value(&agents).ok()?;
         Some((ticket, Outcome::Ok(json.into())))
     }

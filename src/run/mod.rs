@@ -1,6 +1,7 @@
 //! The loop, as a state machine without I/O: events in the log, state as their fold, commands for a driver.
 
 mod account;
+mod agent_names;
 mod answer_check;
 mod apply_move;
 mod approval;

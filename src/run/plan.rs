@@ -1,5 +1,6 @@
 //! From the calls of a reply to tickets: each is looked up, checked and guarded before any of them is opened.
 
+use super::agent_names::{self, Agents};
 use super::command::Setup;
 use super::ends_at_call::refuse_references;
 use super::event::Start;
@@ -272,9 +273,10 @@ impl Block<'_> {
         let waits = |spec: &&ToolSpec| spec.kind == ToolKind::Wait && !self.setup.ends_at_call;
         if let Some(spec) = self.setup.tools.get(&call.tool).filter(waits) {
             if !last {
-                let message = format!("expected '{}' as the last call of its block: other calls follow it", spec.name);
+                let (name, all) = (&spec.name, agent_names::together(self.setup.protocol.pairs_results()));
+                let message = format!("expected '{name}' as the last call of its {all}: other calls follow it");
                 let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
-                return Err(violation.hint("put it at the end, or into the next block"));
+                return Err(violation.hint(format!("put it at the end, or into the next {all}")));
             }
             return Ok(Needs { arguments, pointers: Vec::new(), tickets: self.waited_for(spec, call)? });
         }
@@ -316,10 +318,11 @@ impl Block<'_> {
         for (position, id) in ids.iter().enumerate() {
             let written = id.as_str().unwrap_or_default();
             let name = written.strip_prefix('$').unwrap_or(written);
-            let agent = self.agent(name);
-            let Some(agent) = agent else {
-                let message = format!("expected the call_id of an agent that was spawned: got '{written}'");
-                let known = self.known_agents();
+            let agents_known = self.waitable();
+            let Some(agent) = agents_known.find(name) else {
+                let word = agents_known.word();
+                let message = format!("expected the {word} of an agent that was spawned: got '{written}'");
+                let known = agents_known.known();
                 let hint = if known.is_empty() {
                     "there is none yet: spawn_agent comes first".to_owned()
                 } else {
@@ -335,25 +338,10 @@ impl Block<'_> {
         Ok(agents)
     }
 
-    /// The agent of this `call_id`, the latest where there are several. A call of another tool does not hide it.
-    fn agent(&self, name: &str) -> Option<TicketId> {
-        let here = self.names.get(name).copied().filter(|ticket| self.agents.contains(ticket));
-        here.or_else(|| {
-            let mut earlier = self.state.calls.tickets.iter().rev().filter(|ticket| ticket.detached);
-            let by_ticket = TicketId::parse(name).filter(|_| self.setup.protocol.pairs_results());
-            Some(earlier.find(|ticket| ticket.call_id.as_deref() == Some(name) || by_ticket == Some(ticket.id))?.id)
-        })
-    }
-
-    /// The agents that can be waited for, as references.
-    fn known_agents(&self) -> Vec<String> {
-        let earlier = self.state.calls.tickets.iter().filter(|ticket| ticket.detached);
-        let here = self.names.iter().filter(|(_, ticket)| self.agents.contains(ticket)).map(|(name, _)| *name);
-        let names = earlier.filter_map(|ticket| ticket.call_id.as_deref()).chain(here);
-        let mut known: Vec<String> = names.map(|name| format!("'${name}'")).collect();
-        known.sort_unstable();
-        known.dedup();
-        known
+    /// The agents that the reply can wait for.
+    fn waitable(&self) -> Agents<'_> {
+        let by_ticket = self.setup.protocol.pairs_results();
+        Agents { state: self.state, names: &self.names, here: &self.agents, by_ticket }
     }
 
     /// Where the arguments refer to other calls, and the tickets of those calls.

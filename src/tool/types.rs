@@ -334,7 +334,8 @@ impl<'a> Schema<'a> {
         let mut open = false;
         let mut said = false;
         self.each_part(Fuel::new(&Cell::new(0)), &mut |map| {
-            said |= ["properties", "required", "additionalProperties", "unevaluatedProperties"]
+            said |= !list(map, "required").is_empty();
+            said |= ["properties", "additionalProperties", "unevaluatedProperties"]
                 .iter()
                 .any(|key| map.contains_key(*key));
             open |= ["additionalProperties", "unevaluatedProperties"]

@@ -120,7 +120,8 @@ impl Converter<'_> {
         let patterns: Vec<(&String, &Json)> =
             flat.get("patternProperties").and_then(Json::as_object).into_iter().flatten().collect();
         // A call has the arguments that are named, and no others without a word about them.
-        let named = flat.contains_key("properties") || flat.contains_key("required") || !patterns.is_empty();
+        let requires = flat.get("required").and_then(Json::as_array).is_some_and(|names| !names.is_empty());
+        let named = flat.contains_key("properties") || requires || !patterns.is_empty();
         let closed = flat.contains_key(ARGUMENTS) && named;
         let others = match flat.get("additionalProperties") {
             Some(schema) => Some(schema),

@@ -270,7 +270,7 @@ pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) 
         if !shown.is_empty() {
             shown.push_str("\n\n");
         }
-        lines.push((line.span, shown.len()));
+        let start = shown.len();
         for (before, literal) in parts {
             shown.push_str(before);
             if let Some(literal) = literal {
@@ -278,6 +278,7 @@ pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) 
                 shown.push_str(&decoded(text, literal));
             }
         }
+        lines.push((line.span, start, shown.len()));
     }
     let place = |offset: &usize| {
         let inside = literals.iter().find(|(literal, _)| literal.start <= *offset && *offset <= literal.end);
@@ -286,12 +287,9 @@ pub fn shown_with_places(text: &str, offsets: &[usize]) -> (String, Vec<usize>) 
             let until = (*offset).clamp(opening, literal.end.saturating_sub(1).max(opening));
             return start + text.get(opening..until).map_or(0, |before| decode(before, 0).text.len());
         }
-        match lines.iter().position(|(line, _)| line.start <= *offset && *offset <= line.end) {
-            // An item ends at the start of the next item.
-            Some(at) if lines.get(at).is_some_and(|(line, _)| *offset == line.end) => {
-                lines.get(at + 1).map_or(shown.len(), |(_, start)| start - 2)
-            }
-            Some(at) => lines.get(at).map_or(0, |(_, start)| *start),
+        match lines.iter().find(|(line, ..)| line.start <= *offset && *offset <= line.end) {
+            Some((line, _, end)) if *offset == line.end => *end,
+            Some((_, start, _)) => *start,
             None => 0,
         }
     };

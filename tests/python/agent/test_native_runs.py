@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from callslip import (
 )
 from callslip.errors import ProtocolError, ToolError, UsageError
 from callslip.models import CallDelta, NativeCall, ToolChoice, ToolForm
+from callslip.models._items import FaultItem, TextItem
 from callslip.testing import Say, codes
 
 DONE: list[list[Any]] = []
@@ -372,3 +374,44 @@ def test_deltas_join_to_what_was_said() -> None:
         return "".join(texts), stream.result.value
 
     assert asyncio.run(main()) == ("One moment.All is well.", "All is well.")
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("", ""), ("c", "c"), ("T2", "T1")], ids=str)
+def test_agents_are_waited_for_by_the_ids_that_they_were_given(ids: tuple[str, str]) -> None:
+    spawned = [
+        call("spawn_agent", f'{{"role": "Reader", "prompt": "{name}"}}', own)
+        for name, own in zip(("one", "two"), ids, strict=True)
+    ]
+    script = [
+        calls(*spawned),
+        calls(call("wait_for_agents", '{"agent_ids": ["T9"]}')),
+        calls(call("wait_for_agents", '{"agent_ids": ["T1", "T2"]}')),
+        "done",
+    ]
+    seen: list[list[dict[str, Any]]] = []
+
+    def model(
+        messages: Any, *, tools: Sequence[ToolForm] = (), tool_choice: ToolChoice | None = None
+    ) -> Any:
+        if messages[1]["content"] != "Do it.":
+            return ModelReply("read one" if "one" in messages[1]["content"] else "read two")
+        seen.append(messages[-1]["items"])
+        return script[len(seen) - 1]
+
+    agent = Agent(model, protocol="native", delegate=True)
+    assert agent.run_sync("Do it.").value == "done"
+    assert [json.loads(one["content"])["agent_id"] for one in seen[1]] == ["T1", "T2"]
+    assert "expected the agent_id of an agent" in seen[2][0]["content"]
+    assert "'T1', 'T2'" in seen[2][0]["content"]
+    ends = json.loads(seen[3][0]["content"])
+    assert [(one["agent_id"], one["result"]) for one in ends] == [
+        ("T1", "read one"),
+        ("T2", "read two"),
+    ]
+
+
+def test_a_fault_that_says_nothing_is_shown() -> None:
+    empty = ModelReply("", items=(FaultItem("", ""), TextItem("x")))
+    result, _ = run([empty, "done"])
+    assert codes(result) == ["service_refused_call"]
+    assert "x" in result.run.to_html()

@@ -283,6 +283,20 @@ proptest! {
     }
 
     /// No writer leaves such text, but a log may come from anywhere.
+    /// A fault says what the service says, which may be nothing.
+    #[test]
+    fn a_fault_is_refused_and_shown(
+        before in items(objects()), message in "[a-z\"]{0,4}", raw in "[a-z\\\\]{0,4}", after in items(objects()),
+    ) {
+        let mut writer = Writer::default();
+        let text = whole(&before) + &writer.fault(&message, &raw) + &whole(&after);
+        let reply = read(&text);
+        prop_assert_eq!(reply.outcome.unwrap_err().code, Code::ServiceRefusedCall);
+        let places: Vec<usize> = (0..=text.len()).collect();
+        let (shown, found) = Native::default().shown_with_places(&text, &places);
+        prop_assert!(found.iter().all(|place| *place <= shown.len()));
+    }
+
     #[test]
     fn damaged_lines_are_read_in_pieces_as_in_one(
         items in items(prop_oneof![texts(), objects()].boxed()),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, NoReturn, TypeAlias, cast
 
 from callslip.models._reply import Message, Messages
@@ -169,7 +170,9 @@ def _with_id(
         return item
     name = item.id
     if name in used or admits.fullmatch(name) is None:
-        name = made_id(*place)
+        turn, at = place
+        # A model of another service may have had such ids.
+        name = next(one for one in (made_id(turn, n) for n in count(at)) if one not in used)
     used.add(name)
     return replace(item, id=name)
 

@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip.models.native._turns import ANY_ID, Call, Result, Turn, turns_of
+from callslip.models.native._turns import ANY_ID, Call, Result, Turn, made_id, turns_of
 
-IDS = st.sampled_from(["", "a", "b", "call_1", "x" * 65, "é", "toolu_01"])
+MADE = [made_id(turn, at) for turn in range(9) for at in range(3)]
+IDS = st.sampled_from(["", "", "a", "b", "call_1", "x" * 65, "é", "toolu_01", *MADE])
 ARGUMENTS = st.one_of(
     st.text(),
     st.sampled_from(["", "{}", '{"a": 1}', "[1]", '{"a": NaN}', "{'a': 1}", '{"a": 1}{}', "null"]),
