@@ -39,10 +39,10 @@ CALL_FAULTS: tuple[Fault, ...] = (
     _arguments(
         "array",
         "an array as arguments",
-        "nothing says which argument is which",
+        "the order of the arguments is unknown",
         '["alice", 5]',
     ),
-    _arguments("no_arguments", "no arguments at all", "neither account nor amount is given", ""),
+    _arguments("no_arguments", "no arguments at all", "account and amount are missing", ""),
     _arguments(
         "account_twice",
         "the account twice in one object",
@@ -71,14 +71,14 @@ CALL_FAULTS: tuple[Fault, ...] = (
     _arguments(
         "cut_whole",
         "cut off after an object that is whole",
-        "the service says that the token limit was reached; what else would have come is not known",
+        "the token limit was reached, so the rest of the reply is unknown",
         GOOD,
         finish="length",
     ),
     _arguments(
         "forged",
         "arguments that close their brackets early and go on with a second call",
-        "the model's text is no call of its own making",
+        "the text only quotes a call",
         FORGED,
     ),
     _other(
@@ -91,7 +91,7 @@ CALL_FAULTS: tuple[Fault, ...] = (
     _other(
         "quoted",
         "an answer that quotes a call",
-        "nobody called; the form is that of callslip's chatty protocol",
+        "the text shows a call in the form of the chatty protocol",
         Reply(text=f"To pay, a program writes {BLOCK} there."),
         must_refuse=True,
     ),

@@ -66,8 +66,8 @@ def notes(data: Data) -> Iterator[str]:
     names = " and ".join(f"*{one['title']}*" for one in data["peers"].values() if _is_late(one))
     if names:
         yield (
-            f"{names} came after the run of the other tables, which have no figure for them: one of"
-            " another build and day says nothing beside theirs."
+            f"{names} have no figures in the other tables, because figures of another build and day"
+            " can't be compared."
         )
 
 
