@@ -38,7 +38,7 @@ def test_exceptions_are_picklable_with_their_run():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"protocol": "xml"}, "expected protocol='ticket', 'chatty' or 'react'"),
+        ({"protocol": "xml"}, "expected protocol='ticket', 'chatty', 'react' or 'native'"),
         ({"on_limit": "stop"}, "expected on_limit='answer' or 'raise': got 'stop'"),
         ({"on_open_tickets": "drop"}, "expected on_open_tickets='wait' or 'cancel'"),
     ],

@@ -41,7 +41,7 @@ def test_script_is_followed_in_order_and_recorded() -> None:
         ["one", ModelReply("two", "length"), lambda messages: messages[-1]["content"]]
     ) as model:
         call = ModelCall(model)
-        assert call.accepts == {"stop", "seed", "max_tokens"}
+        assert call.accepts == {"stop", "seed", "max_tokens", "tools", "tool_choice"}
         messages = [dict(one) for one in ASK]
         assert open_result(call(messages, stop=["x"])) == ModelReply("one")
         messages[0]["content"] = "changed later"
@@ -171,7 +171,7 @@ def test_function_model() -> None:
 
     model = FunctionModel(echo)
     call = ModelCall(model)
-    assert call.accepts == {"stop"}
+    assert call.accepts == {"stop", "tools", "tool_choice"}
     assert text_of(call(ASK, stop=["x"], seed=1)) == "hello ['x']"
     assert text_of(FunctionModel(echo, chunk_size=3)(ASK)) == "hello None"
     assert model.requests[0].options == {"stop": ["x"]}

@@ -186,7 +186,7 @@ def test_each_model_gets_its_own_options(is_async, chunk_size):
         return finish("there")
 
     model = Fallback(FunctionModel(gbnf), FunctionModel(plain, chunk_size=chunk_size))
-    assert model.accepts == {"grammar", "max_tokens", "seed"}
+    assert model.accepts == {"grammar", "max_tokens", "seed", "tools", "tool_choice"}
     agent = Agent(model, tools=[step], seed=7, max_tokens=50)
     assert run(agent, is_async=is_async).value == "there"
     assert seen == [("Grammar", 50), 7]
