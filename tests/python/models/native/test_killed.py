@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -53,7 +55,9 @@ def killed_at(folder, number):
     return process.exitcode, len(before), result.value, payments, tickets
 
 
-def test_no_kill_loses_a_run_or_pays_twice(tmp_path):
+def test_no_kill_loses_a_run_or_pays_twice(tmp_path, monkeypatch):
+    # The server that forks finds the module by this alone.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     with ThreadPoolExecutor(2) as both:
         ends = list(both.map(lambda number: killed_at(tmp_path, number), EVENTS))
     lengths = set()
