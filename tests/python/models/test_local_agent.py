@@ -40,7 +40,8 @@ def model():
 def test_a_constrained_model_makes_a_valid_call(model, kind):
     agent = Agent(
         model,
-        protocol=kind(first_move="call", strict=True),
+        # Without an example the prompt is shorter; the grammar sees to the form.
+        protocol=kind(first_move="call", strict=True, examples=False),
         tools=[weather],
         limits=Limits(turns=1),
         delegate=False,
