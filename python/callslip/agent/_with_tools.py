@@ -25,7 +25,7 @@ from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens
 from callslip.models._items import CallItem, FaultItem, Item, TextItem
 from callslip.models._offered import check_messages, check_offered
-from callslip.models.native._turns import Call, Result, Text, Turn, made_id, turns_of
+from callslip.models.native._turns import Call, Result, Turn, made_id, system_of, turns_of
 from callslip.parts import PartKind
 from callslip.protocols import Protocol, ProtocolName, find_protocol
 from callslip.runs import Run, RunResult
@@ -183,13 +183,7 @@ class WithTools:
             choice = _without_calls(choice, tools)
         results = any(isinstance(item, Result) for item in turns[-1].items)
         calls_first = self._calls_first and choice.mode != "none" and not results
-        instructions = "\n\n".join(
-            item.text
-            for turn in turns
-            if turn.role == "system"
-            for item in turn.items
-            if isinstance(item, Text)
-        )
+        instructions = system_of(turns)
         agent, words = self._agents.find(tools, choice, instructions, calls_first=calls_first)
         used = {item.id for turn in turns for item in turn.items if isinstance(item, Call)}
         return _Turn(

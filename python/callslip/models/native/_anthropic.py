@@ -21,7 +21,7 @@ from callslip.models.native._asking import refusal_of
 from callslip.models.native._last_call import LastCall
 from callslip.models.native._placed_parts import placed_parts
 from callslip.models.native._reply import Offer
-from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn
+from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn, system_of
 
 __all__ = ["SERVICE", "AnthropicReader", "messages_request", "refuses_thinking"]
 
@@ -48,13 +48,7 @@ def messages_request(
             another service never had it. The request is then made without `thinking`.
     """
     fields = dict(options)
-    system = "\n\n".join(
-        item.text
-        for turn in turns
-        if turn.role == "system"
-        for item in turn.items
-        if isinstance(item, Text)
-    )
+    system = system_of(turns)
     if system:
         fields["system"] = system
     messages = _messages(turns, shapes)

@@ -17,7 +17,7 @@ from callslip.models._piece import Piece
 from callslip.models._reply import Messages
 from callslip.models._turns import OPENING
 from callslip.models.native._reply import Offer
-from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn, turns_of
+from callslip.models.native._turns import Call, Reasoning, Result, Text, Turn, system_of, turns_of
 
 __all__ = ["GoogleReader", "add_tools", "contents_of"]
 
@@ -64,22 +64,20 @@ def add_tools(config: dict[str, Any], offer: Offer) -> None:
 
 def contents_of(messages: Messages) -> tuple[str, list[dict[str, Any]]]:
     """Return the system text and the contents of a request with tools."""
-    system: list[str] = []
     contents: list[dict[str, Any]] = []
     # The ids from Gemini, by the ids in the turns.
     given: dict[str, str] = {}
-    for turn in turns_of(messages, _SERVICE):
-        if turn.role == "system":
-            system += [item.text for item in turn.items if isinstance(item, Text)]
-        elif turn.role == "assistant":
+    turns = turns_of(messages, _SERVICE)
+    for turn in turns:
+        if turn.role == "assistant":
             if not contents:
                 contents.append({"role": "user", "parts": [{"text": OPENING}]})
             _add(contents, "model", _own_parts(turn, given))
-        else:
+        elif turn.role == "user":
             results = [item for item in turn.items if isinstance(item, Result)]
             _add(contents, "user", [_result_part(item, given) for item in results])
             _add(contents, "user", _user_parts(turn))
-    return "\n\n".join(system), contents
+    return system_of(turns), contents
 
 
 def _add(contents: list[dict[str, Any]], role: str, parts: list[dict[str, Any]]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "TurnItem",
     "made_id",
     "sent_name",
+    "system_of",
     "turns_of",
 ]
 
@@ -144,6 +145,18 @@ def turns_of(messages: Messages, service: str, admits: re.Pattern[str] = ANY_ID)
             open_calls = []
         turns.append(Turn(message["role"], tuple(parsed), message))
     return turns
+
+
+def system_of(turns: Sequence[Turn]) -> str:
+    """Return the texts of the system messages, with a blank line between them."""
+    texts = (
+        item.text
+        for turn in turns
+        if turn.role == "system"
+        for item in turn.items
+        if isinstance(item, Text)
+    )
+    return "\n\n".join(texts)
 
 
 _LEFT_OUT = "(the result is not shown any more)"
