@@ -104,7 +104,7 @@ impl Protocol for Native {
     }
 
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
-        results::message(self, entries, outcomes)
+        results::message(entries, outcomes)
     }
 
     fn answer_form(&self) -> Cow<'static, str> {

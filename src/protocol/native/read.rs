@@ -11,7 +11,7 @@ use crate::protocol::{
 };
 use crate::reply::buffer::Buffer;
 use crate::reply::json::{Field, Fields, Record};
-use crate::reply::{BoxedViolation, Code, RepairPolicy, Span, Value, Violation};
+use crate::reply::{BoxedViolation, Code, Span, Value, Violation};
 use crate::tool::CheckedAnswer;
 use std::sync::Arc;
 
@@ -392,13 +392,9 @@ impl NativeDecoder {
             let fault = Violation::new(Code::InvalidAnswer, message).at(call.arguments_span);
             return Err(Box::new(fault.expected(self.protocol.answer_form().into_owned())));
         };
-        let value = Arc::new(value.clone());
-        let checked = match self.options.repairs {
-            RepairPolicy::Strict => returns.check_strictly(ANSWER, &value, false),
-            RepairPolicy::Default | RepairPolicy::Lenient => returns.check(ANSWER, &value),
-        };
-        let CheckedAnswer { value, coerced } =
-            checked.map_err(|violation| Box::new(violation.at(call.arguments_span)))?;
+        let span = call.arguments_span;
+        let field = Field { key_span: Span::at(span.start), value: Arc::new(value.clone()), span };
+        let CheckedAnswer { value, coerced } = answer::read(returns, ANSWER, &field, "", &self.options, false)?;
         Ok(Move::Finish { value, success: None, coerced })
     }
 }

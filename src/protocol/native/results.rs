@@ -1,7 +1,7 @@
 //! The next message of a native run: one result for each call of the reply before it, then texts.
 
+use super::ANSWER_TOOL;
 use super::items::{Kind, Line, Lines, decoded};
-use super::{ANSWER_TOOL, Native};
 use crate::protocol::message_entry::{Answered, MessageEntry, Outcomes, quote, repetition};
 use crate::ticket::{Outcome, TicketId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const ANSWERED: &str = "the answer was given to the user";
 const CANCELLED: &str = "not executed: the run was stopped";
 
 /// The message: a line of JSON for each item.
-pub(super) fn message(_protocol: &Native, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
+pub(super) fn message(entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String {
     let told: BTreeMap<TicketId, Told> = entries.iter().filter_map(|entry| Told::of(entry, outcomes)).collect();
     let mut out = String::new();
     let mut paired = BTreeSet::new();
