@@ -273,8 +273,8 @@ class Message:
         """Images and files beside the text."""
 
     @property
-    def items(self) -> str | None:
-        """Its items, as the JSON text of an array; `None` for text (native)."""
+    def items(self) -> list[dict[str, Any]] | None:
+        """Its items; `None` for text (native)."""
 
 @final
 class Part:

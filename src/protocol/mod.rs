@@ -232,6 +232,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         (reply.to_owned(), offsets.to_vec())
     }
 
+    /// The parts of a reply that only the model's service reads, in order (native). Events leave them out.
+    fn private_parts(&self, _reply: &str) -> Vec<Span> {
+        Vec::new()
+    }
+
     /// The line around a span, for feedback.
     fn excerpt(&self, reply: &str, span: Span) -> String {
         crate::reply::span::excerpt(reply, span)
@@ -290,8 +295,8 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 pub struct Readable {
     /// The text that says the same to a reader.
     pub content: String,
-    /// The items, as the JSON text of an array.
-    pub items: String,
+    /// The items, a JSON object each.
+    pub items: Vec<serde_json::Value>,
 }
 
 /// A placeholder for the protocol of a run that has not begun.

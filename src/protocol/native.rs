@@ -181,11 +181,15 @@ impl Protocol for Native {
             Role::User => Items::of_message(&message.content),
         };
         let content = items.readable();
-        Some(Readable { content, items: Json::Array(items.0).to_string() })
+        Some(Readable { content, items: items.0 })
     }
 
     fn shown_with_places(&self, reply: &str, offsets: &[usize]) -> (String, Vec<usize>) {
         items::shown_with_places(reply, offsets)
+    }
+
+    fn private_parts(&self, reply: &str) -> Vec<Span> {
+        Lines::of(reply).lines.iter().filter_map(|line| line.data_part(reply)).collect()
     }
 
     /// A place inside a literal is shown in the text that it stands for.

@@ -2,7 +2,7 @@
 
 use super::error::{self, CoreResult};
 use super::part::PyPart;
-use super::value::to_python;
+use super::value::{items_to_python, to_python};
 use crate::live::LiveRun;
 use crate::protocol::{Message, Readable};
 use crate::run::state::Ending;
@@ -11,7 +11,7 @@ use crate::store::{RunRow, Store, TicketRow};
 use crate::ticket::{Status, Ticket, TicketId};
 use crate::tool::openapi::Request;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 use std::sync::Arc;
 
 /// What replies cost.
@@ -248,8 +248,8 @@ pub(super) struct PyMessage {
     role: &'static str,
     content: Py<PyString>,
     parts: Vec<PyPart>,
-    /// The items as a JSON array; `None` for plain text (native).
-    items: Option<String>,
+    /// The items; `None` for plain text (native).
+    items: Option<Py<PyList>>,
 }
 
 /// A message, read while its run is locked.
@@ -267,11 +267,12 @@ impl MessageOfRun {
         Ok(Self { message, parts, readable: run.machine().readable(position) })
     }
 
-    pub(super) fn into_row(self, py: Python<'_>) -> PyMessage {
+    pub(super) fn into_row(self, py: Python<'_>) -> PyResult<PyMessage> {
         let Self { message, parts, readable } = self;
         let content = readable.as_ref().map_or(&*message.content, |readable| &*readable.content);
         let content = PyString::new(py, content).unbind();
-        PyMessage { role: message.role.as_str(), content, parts, items: readable.map(|readable| readable.items) }
+        let items = readable.map(|readable| items_to_python(py, &readable.items)).transpose()?;
+        Ok(PyMessage { role: message.role.as_str(), content, parts, items })
     }
 }
 

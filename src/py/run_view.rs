@@ -310,7 +310,7 @@ impl PyRunView {
     /// One message of the transcript.
     fn message(&self, py: Python<'_>, position: usize) -> CoreResult<PyMessage> {
         let message = MessageOfRun::of(&*self.lock()?, position)?;
-        Ok(message.into_row(py))
+        Ok(message.into_row(py)?)
     }
 
     /// The tools of each request of a native run, as the JSON text of an array.

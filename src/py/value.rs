@@ -3,6 +3,7 @@
 use crate::reply::{Number, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNone, PyString};
+use serde_json::Value as Json;
 
 /// The value as `None`, `bool`, `int`, `float`, `str`, `list` or `dict`.
 pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
@@ -94,6 +95,33 @@ impl<'a, 'py> Texts<'a, 'py> {
             }
         }
     }
+}
+
+/// The items of a message as a list of dicts.
+pub(super) fn items_to_python(py: Python<'_>, items: &[Json]) -> PyResult<Py<PyList>> {
+    let list = PyList::empty(py);
+    for item in items {
+        list.append(json_to_python(py, item)?)?;
+    }
+    Ok(list.unbind())
+}
+
+fn json_to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Json::Null => PyNone::get(py).to_owned().into_any(),
+        Json::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
+        Json::Number(number) => number_to_python(py, &Number::from_valid(&number.to_string()))?,
+        Json::String(text) => PyString::new(py, text).into_any(),
+        Json::Array(items) => items_to_python(py, items)?.into_bound(py).into_any(),
+        Json::Object(object) => {
+            let dict = PyDict::new(py);
+            for (key, item) in object {
+                // Its keys are those of few kinds of items.
+                dict.set_item(PyString::intern(py, key), json_to_python(py, item)?)?;
+            }
+            dict.into_any()
+        }
+    })
 }
 
 fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py, PyAny>> {

@@ -4,7 +4,6 @@
 use super::event::{Event, Record};
 use super::resume::LoadError;
 use crate::part::{Content, Part};
-use crate::protocol::{Protocol, ShownTexts};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -81,38 +80,6 @@ pub fn write_log<E: From<serde_json::Error>>(
         lines.push(serde_json::to_string(record)?);
     }
     Ok(lines)
-}
-
-/// The line of an event with narration, thoughts and answer.
-#[derive(Serialize)]
-struct EventLine<'a> {
-    seq: u64,
-    at: f64,
-    event: &'a Event,
-    texts: ShownTexts,
-}
-
-/// Writes the event at a position of these records as a line with narration, thoughts and answer.
-///
-/// # Errors
-/// The record has no JSON form, which none is without.
-pub fn line_with_texts(
-    records: &[Arc<Record>],
-    position: usize,
-    protocol: &dyn Protocol,
-) -> serde_json::Result<Option<String>> {
-    let Some(record) = records.get(position) else { return Ok(None) };
-    let Some(spans) = record.event.spans().filter(|spans| !spans.is_empty()) else {
-        return serde_json::to_string(record).map(Some);
-    };
-    let before = records.get(..position).unwrap_or_default();
-    let reply = before.iter().rev().find_map(|record| match &record.event {
-        Event::ModelReplied { text, .. } => Some(&**text),
-        Event::Compacted { state, .. } => state.conversation.messages.last().map(|message| &*message.content),
-        _ => None,
-    });
-    let texts = reply.map_or_else(ShownTexts::default, |reply| spans.shown(protocol, reply));
-    serde_json::to_string(&EventLine { seq: record.seq, at: record.at, event: &record.event, texts }).map(Some)
 }
 
 impl Event {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -70,7 +69,7 @@ class MessageCache:
         message = self._core.message(position)
         shown: Message = {"role": message.role, "content": message.content}
         if message.items is not None:
-            shown["items"] = json.loads(message.items)
+            shown["items"] = message.items
         if message.parts:
             if self.files is not None:
                 noted = self.files.noted(position, message.content, message.parts)

@@ -48,6 +48,19 @@ pub struct Line {
     pub whole: bool,
 }
 
+impl Line {
+    /// The key and the JSON of the data, as far as they came; `None` without any.
+    pub fn data_part(&self, text: &str) -> Option<Span> {
+        let (Kind::Reasoning { text: last } | Kind::Call { arguments: last, .. }) = self.kind else { return None };
+        let end = match self.data {
+            Some(data) => data.end,
+            None if !self.whole => self.span.end,
+            None => return None,
+        };
+        text.get(last.end..end).filter(|part| part.starts_with(',')).map(|_| Span::new(last.end, end))
+    }
+}
+
 /// The lines of an envelope.
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -352,20 +365,19 @@ impl Cursor<'_> {
         }
         let bytes = self.text.as_bytes();
         let mut at = self.at;
-        loop {
+        while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\\', b'\n', rest)) {
+            at += found;
             match bytes.get(at) {
-                None => break,
                 Some(b'"') => {
-                    at += 1;
-                    break;
+                    self.at = at + 1;
+                    return Some(Span::new(start, self.at));
                 }
                 // No line break stands in a string of an envelope.
                 Some(b'\n') => return None,
-                Some(b'\\') => at += 2,
-                Some(_) => at += 1,
+                _ => at += 2,
             }
         }
-        self.at = at.min(bytes.len());
+        self.at = bytes.len();
         Some(Span::new(start, self.at))
     }
 }

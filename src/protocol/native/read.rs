@@ -80,6 +80,9 @@ enum Streamed {
 impl Decoder for NativeDecoder {
     fn push(&mut self, chunk: &[u8], deltas: &mut Vec<Delta>) -> Status {
         self.buffer.push(chunk);
+        if self.options.whole {
+            return Status::Open;
+        }
         let buffer = std::mem::take(&mut self.buffer);
         while self.advance(buffer.text(), deltas) {}
         let doomed = self.is_too_large(buffer.text());
@@ -103,6 +106,11 @@ impl Decoder for NativeDecoder {
         self.buffer.close();
         let raw = std::mem::take(&mut self.buffer).into_text();
         let lines = Lines::of(&raw);
+        if self.options.whole {
+            lines.calls().for_each(|line| self.end_call(&raw, line, &mut Vec::new()));
+        }
+        self.data = lines.lines.iter().filter_map(|line| line.data_part(&raw)).map(|part| part.end - part.start).sum();
+        self.open = None;
         let texts = |kind: fn(Kind) -> Option<Span>| -> Vec<Span> {
             let spans = lines.lines.iter().filter_map(|line| kind(line.kind));
             spans.filter(|span| !decoded(&raw, *span).is_empty()).collect()
@@ -172,7 +180,7 @@ impl NativeDecoder {
         self.open = Some(open);
         let Some(end) = end else { return false };
         if let Some(line) = line(text, self.start).filter(|line| line.whole) {
-            self.data += line.data.map_or(0, |data| data.end - data.start);
+            self.data += line.data_part(text).map_or(0, |data| data.end - data.start);
             if matches!(line.kind, Kind::Call { .. }) {
                 self.end_call(text, &line, deltas);
             }
