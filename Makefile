@@ -267,6 +267,10 @@ bench-loop: dev ## Measure the agent loop (ARGS="--rounds 9" for more rounds)
 bench-tickets: dev ## Count the tokens of ticket runs by their calls
 	$(PY) benches/ticket_tokens.py
 
+.PHONY: bench-protocols
+bench-protocols: dev ## Count what a run costs in each protocol in requests and tokens, as Markdown
+	@$(PY) benches/protocol_tokens.py
+
 .PHONY: eval
 eval: dev .cache/bfcl ## Count the calls and tasks that a model does right in each protocol (ARGS="--gguf model.gguf")
 	@$(PY) benches/eval.py $(ARGS)

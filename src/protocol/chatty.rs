@@ -288,6 +288,13 @@ impl Chatty {
         }
     }
 
+    /// The tools that a text calls in the published form of a model family.
+    pub(super) fn calls_in(&self, text: &str) -> Vec<String> {
+        let options = self.options.read;
+        let calls = published::calls(self.host(), options, &self.options.reasoning_tags, text, self.own());
+        calls.into_iter().flatten().map(|call| call.tool).collect()
+    }
+
     /// A run of these calls in one block.
     fn example_of(&self, calls: &[ExampleCall<'_>]) -> Vec<Step> {
         let mut task = String::new();

@@ -232,6 +232,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         (reply.to_owned(), offsets.to_vec())
     }
 
+    /// The tools that a text calls in the published form of a model family, where such a text is an answer (native).
+    fn published_calls(&self, _text: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The parts of a reply that only the model's service reads, in order (native). Events leave them out.
     fn private_parts(&self, _reply: &str) -> Vec<Span> {
         Vec::new()

@@ -188,6 +188,10 @@ impl Protocol for Native {
         items::shown_with_places(reply, offsets)
     }
 
+    fn published_calls(&self, text: &str) -> Vec<String> {
+        super::chatty::Chatty::default().calls_in(text)
+    }
+
     fn private_parts(&self, reply: &str) -> Vec<Span> {
         Lines::of(reply).lines.iter().filter_map(|line| line.data_part(reply)).collect()
     }

@@ -26,9 +26,13 @@ pub fn checked(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply 
         Ok(Move::Finish { value, .. }) if protocol.answers_in_text() => reply.narration.as_deref().or(value.as_str()),
         _ => None,
     };
-    let Some(found) = answer.and_then(|answer| Some(find(answer, &Tools(tools))?.of(answer).to_owned())) else {
-        return reply;
-    };
+    let tools = &Tools(tools);
+    let published =
+        |answer: &str| protocol.published_calls(answer).iter().any(|name| tools.names(name)).then(|| answer.to_owned());
+    let found = answer.and_then(|answer| {
+        find(answer, tools).map(|found| found.of(answer).to_owned()).or_else(|| published(answer))
+    });
+    let Some(found) = found else { return reply };
     // The answer ends as the reply does, but for blanks, control tokens and reasoning.
     let place = reply.raw.rfind(&found).map(|start| Span::new(start, start + found.len()));
     let message = "expected an answer or a call in the form of this conversation: got a call in another form";

@@ -88,7 +88,8 @@ class ModelReplied(Event):
 
     Attributes:
         turn: The number of the turn.
-        text: The reply, as far as it was read.
+        text: The reply, as far as it was read. Of a native one, a line of JSON for each item,
+            without what only the model's service reads.
         streamed: Whether it was read chunk by chunk.
         finish_reason: The reason for its end, as the client reports it; `"stop"` if the stream was
             stopped.

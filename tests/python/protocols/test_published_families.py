@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from callslip import ChattyProtocol, ReactProtocol, TicketProtocol
+from callslip import (
+    Agent,
+    ChattyProtocol,
+    ReactProtocol,
+    ScriptedModel,
+    TicketProtocol,
+    tool,
+)
+from callslip.events import Violated
 
 PROTOCOLS = [ReactProtocol, ChattyProtocol, TicketProtocol]
 BAR = "\uff5c"
@@ -173,3 +181,21 @@ NO_CALLS = [
 def test_what_needs_a_guess_is_not_read(kind, text):
     reply = kind(lenient=True).parse(text)
     assert reply.violation is not None or type(reply.move).__name__ == "Finish"
+
+
+@pytest.mark.parametrize("before", ["", "I will look.\n"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_s_call_as_text_is_no_answer_of_a_native_run(family, before):
+    called = []
+
+    def find(place: str, days: int = 1) -> str:
+        """Find a place."""
+        called.append(place)
+        return place
+
+    tools = [tool(find), tool(name="find_it")(find)]
+    model = ScriptedModel([before + FAMILIES[family], "done"])
+    result = Agent(model, tools=tools, protocol="native").run_sync("Go")
+    refused = [event for event in result.run.events() if isinstance(event, Violated)]
+    assert [event.violation["code"] for event in refused] == ["untagged_tool_call"]
+    assert (result.value, called) == ("done", [])
