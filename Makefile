@@ -138,7 +138,7 @@ ifeq ($(wildcard $(SHARED)/conformance),)
 	@echo "$(SHARED) is not there: other people's replies, prompts and scripts are not tried"
 else
 	$(CARGO) test --profile $(RUST_PROFILE) $(NO_PYTHON) $(LOCKED) --test reading --test sandbox -- --ignored
-	$(PY) -m pytest -n auto --dist worksteal -m shared tests/python/protocols tests/python/sandbox
+	$(PY) -m pytest -n auto --dist load --maxschedchunk 1 -m shared tests/python/protocols tests/python/sandbox
 endif
 
 .PHONY: types

@@ -123,6 +123,8 @@ def pytest_runtest_teardown(item, nextitem):
 
 
 LONGEST = (
+    # Of `make test-shared`; elsewhere it takes a second.
+    "protocols/test_templates.py",
     "sandbox/test_hostile_scripts.py",
     "store/test_faults.py",
     "fleet/test_crash.py",

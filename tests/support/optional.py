@@ -101,3 +101,15 @@ def optional_module(name: str) -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
+
+
+def require(name: str) -> None:
+    """Look for an optional package, and leave its import to the tests that use it.
+
+    Every worker imports every file, and few of them run its tests.
+
+    Raises:
+        ModuleNotFoundError: It is not installed; the test, or its file, is skipped.
+    """
+    if find_spec(name) is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)

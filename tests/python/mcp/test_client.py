@@ -74,7 +74,7 @@ def test_several_texts_are_one_text(server):
 
 
 def test_a_result_may_be_large(server):
-    assert result(server, "repeat", text="ä", times=3_000_000) == {"result": "ä" * 3_000_000}
+    assert result(server, "repeat", text="ä", times=1_000_000) == {"result": "ä" * 1_000_000}
 
 
 def test_what_is_no_text_is_a_file_or_an_object(server):

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from memory_folder import in_memory
+
 HERE = Path(__file__).parent
 CALLS = ("read", "write", "sync", "truncate", "unlink")
 CHANGES = CALLS[1:]
@@ -44,9 +46,7 @@ def build(folder: Path) -> Path:
 @contextlib.contextmanager
 def folder_in_memory() -> Iterator[Path]:
     """Make a folder whose syncs cost nothing, where there is one: the shim is the disk here."""
-    memory = Path("/dev/shm")
-    where = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="callslip-faults-", dir=where) as folder:
+    with tempfile.TemporaryDirectory(prefix="callslip-faults-", dir=in_memory()) as folder:
         yield Path(folder)
 
 

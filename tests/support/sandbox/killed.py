@@ -127,12 +127,11 @@ def kill_many(count: int, profiles: list[str], ways: list[str], user: User, busy
         for burner in burners:
             burner.kill()
             burner.wait()
-    left = gone(os.getpid(), before, 15.0)
-    # What has lost its parent came to this process, and is waited for.
+    # What has lost its parent came to this process, and is waited for below.
+    left = gone(os.getpid(), before, 15.0, but_dead=True)
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    left = [name for name in left if not name.endswith("(Z)")]
     _signal(int(name.split()[0]) for name in left)
     prctl(PR_SET_CHILD_SUBREAPER, 0)
     return left

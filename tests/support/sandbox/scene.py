@@ -306,11 +306,16 @@ def processes_below(root: int) -> dict[int, str]:
     return below
 
 
-def gone(root: int, known: set[int], seconds: float) -> list[str]:
-    """Wait until a process has no descendants but the known ones; tell those that are left."""
+def gone(root: int, known: set[int], seconds: float, *, but_dead: bool = False) -> list[str]:
+    """Wait until a process has no descendants but the known ones; tell those that are left.
+
+    `but_dead` passes over those that are dead and that nobody waits for.
+    """
     ends = time.monotonic() + seconds
     while True:
         left = {pid: name for pid, name in processes_below(root).items() if pid not in known}
+        if but_dead:
+            left = {pid: name for pid, name in left.items() if not name.endswith("(Z)")}
         if not left or time.monotonic() > ends:
             return sorted(left.values())
         time.sleep(0.005)

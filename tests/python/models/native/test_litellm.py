@@ -13,7 +13,7 @@ import pytest
 from callslip import Agent, tool
 from callslip.models import ModelReply, as_model
 from callslip.models._items import FaultItem, ToolChoice, ToolForm
-from optional import optional_module
+from optional import optional_module, require
 from services.chat import (
     SCENES,
     ChatService,
@@ -25,8 +25,8 @@ from services.chat import (
     results,
 )
 
-with mock.patch.dict(os.environ, LITELLM_LOCAL_MODEL_COST_MAP="True"):
-    litellm = optional_module("litellm")
+# Its import takes 5 to 10 s.
+require("litellm")
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [
@@ -54,8 +54,14 @@ def server(running: ChatService) -> Iterator[ChatService]:
         yield running
 
 
+def imported() -> Any:
+    with mock.patch.dict(os.environ, LITELLM_LOCAL_MODEL_COST_MAP="True"):
+        return optional_module("litellm")
+
+
 def model_of(server: ChatService, *, stream: bool, is_async: bool = False) -> Any:
     options = {"api_base": server.base, "api_key": "k", "num_retries": 0}
+    litellm = imported()
     create = litellm.acompletion if is_async else litellm
     return as_model(create, model="openai/m", stream=stream, **options)
 
@@ -153,7 +159,7 @@ def test_a_fault_of_the_service(stream: bool, server: ChatService) -> None:
 
 def test_a_router(server: ChatService) -> None:
     route = {"model": "openai/m", "api_base": server.base, "api_key": "k"}
-    router = litellm.Router([{"model_name": "fast", "litellm_params": route}])
+    router = imported().Router([{"model_name": "fast", "litellm_params": route}])
     server.reset(SCENES["one call"], END)
     model = as_model(router, model="fast")
     reply = read(model, ASK)
