@@ -6,6 +6,7 @@
 pub mod codes;
 mod hex;
 pub mod live;
+pub mod origin;
 pub mod part;
 pub mod protocol;
 #[cfg(feature = "python")]

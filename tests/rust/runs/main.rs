@@ -18,6 +18,8 @@ mod narrowed;
 mod old_replies;
 #[path = "../one_line.rs"]
 mod one_line;
+mod origin_properties;
+mod origins;
 mod outside;
 mod parts;
 mod random_run;

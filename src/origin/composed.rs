@@ -1,0 +1,142 @@
+//! Texts that the model is meant to write, and what inside them needs an origin all the same.
+
+use super::address::Address;
+use super::token::Words;
+
+/// Names of arguments that are composed; also as the last part of a name with underscores.
+const NAMES: [&str; 45] = [
+    "body",
+    "message",
+    "messages",
+    "content",
+    "contents",
+    "text",
+    "summary",
+    "description",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "reason",
+    "query",
+    "question",
+    "subject",
+    "title",
+    "code",
+    "script",
+    "sql",
+    "expression",
+    "formula",
+    "function",
+    "prompt",
+    "caption",
+    "review",
+    "feedback",
+    "bio",
+    "details",
+    "instruction",
+    "instructions",
+    "tweet",
+    "post",
+    "equation",
+    "msg",
+    "answer",
+    "command",
+    "regex",
+    "pattern",
+    "essay",
+    "story",
+    "paragraph",
+    "html",
+    "markdown",
+    "snippet",
+];
+/// Characters and tokens beyond which a text is composed whatever its name is.
+const LONG: usize = 80;
+const MANY: usize = 10;
+/// Words of a composed text that are looked at.
+const CHUNKS: usize = 20_000;
+/// Digits from which a number inside a composed text is traced.
+const DIGITS: usize = 6;
+
+/// Whether an argument with this name and value is a text that the model is meant to write.
+pub(crate) fn is_composed(name: &str, value: &str) -> bool {
+    let lower = name.to_lowercase();
+    let last = lower.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    // A code like "USD" or "NY" is no program.
+    let is_short = matches!(last, "code") && value.len() <= 12 && !value.contains(char::is_whitespace);
+    (NAMES.contains(&last) && !is_short)
+        || value.chars().count() > LONG
+        || value.contains('\n')
+        || Words::of(value).len() > MANY
+}
+
+/// An id mixes letters and digits.
+fn is_id(chunk: &str) -> bool {
+    let count = |fits: fn(char) -> bool| chunk.chars().filter(|c| fits(*c)).count();
+    let (letters, digits) = (count(char::is_alphabetic), count(|c| c.is_ascii_digit()));
+    let plain = chunk.chars().all(|c| c.is_alphanumeric() || "-_.:".contains(c));
+    plain && ((letters > 0 && digits > 1 && letters + digits >= 5) || (letters == 0 && digits >= DIGITS))
+}
+
+/// The addresses, long numbers and ids inside a text: where they stand, in bytes; and whether these are all.
+pub(crate) fn pieces(text: &str) -> (Vec<(usize, usize)>, bool) {
+    let mut found = Vec::new();
+    let is_cut = |c: char| c.is_whitespace() || "\"'<>()[]{}|,;`“”«»、。，；".contains(c);
+    let mut start = 0;
+    for chunk in text.split_inclusive(is_cut).take(CHUNKS) {
+        let whole = chunk.trim_end_matches(is_cut).trim_end_matches(['.', '!', '?', ':']);
+        let is_mail = whole.contains('@') && !whole.contains("://");
+        // "mail:someone@example.com"
+        let label = if is_mail { whole.rfind([':', '=']).map_or(0, |at| at + 1) } else { 0 };
+        let item = whole.get(label..).unwrap_or_default();
+        let may_be = item.contains(|c: char| !c.is_alphabetic());
+        if may_be && (Address::of(item).is_some() || is_id(item)) {
+            found.push((start + label, start + label + item.len()));
+        }
+        start += chunk.len();
+    }
+    found.extend(spaced(text));
+    (found, start == text.len())
+}
+
+/// Telephone numbers and bank accounts in groups.
+fn spaced(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let is_part = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || " +-()./".contains(c);
+    let mut start = 0;
+    for chunk in text.split(|c| !is_part(c)) {
+        let item = chunk.trim_matches(|c: char| " -./".contains(c));
+        let at = start + chunk.find(item).unwrap_or(0);
+        let digits = item.bytes().filter(u8::is_ascii_digit).count();
+        if digits >= DIGITS
+            && item.contains(' ')
+            && matches!(Address::of(item), Some(Address::Account | Address::Telephone))
+        {
+            found.push((at, at + item.len()));
+        }
+        start += chunk.len();
+        start += text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_addresses_and_ids() {
+        let text = "Dear Ann, pay 1250000 to DE89 3704 0044 0532 0130 00, ask <bob@x.org>, see (https://a.io/b), RB-4471. Bye 42";
+        let found: Vec<&str> = pieces(text).0.into_iter().filter_map(|(start, end)| text.get(start..end)).collect();
+        let words = "word ".repeat(30_000);
+        assert!(pieces(text).1 && !pieces(&words).1);
+        assert_eq!(found, ["1250000", "bob@x.org", "https://a.io/b", "RB-4471", "DE89 3704 0044 0532 0130 00"]);
+    }
+
+    #[test]
+    fn names_and_length_make_a_text_composed() {
+        assert!(is_composed("email_body", "Hi") && is_composed("x", "a\nb") && is_composed("x", &"word ".repeat(20)));
+        assert!(!is_composed("city", "Paris") && !is_composed("currency_code", "EUR"));
+    }
+}

@@ -1,0 +1,328 @@
+//! Dates in any usual form.
+
+use super::calendar::{month_names, month_of};
+use super::look::{Look, Scope, Spot};
+use super::token::Words;
+
+/// A date; the year or the day may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Date {
+    pub(crate) year: Option<u32>,
+    pub(crate) month: u32,
+    pub(crate) day: Option<u32>,
+}
+
+impl Date {
+    /// Whether what both of them say is the same.
+    fn agrees(self, other: Self) -> bool {
+        let same = |one: Option<u32>, other: Option<u32>| one.is_none() || other.is_none() || one == other;
+        same(self.year, other.year) && self.month == other.month && same(self.day, other.day)
+    }
+}
+
+/// A date in a text, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) date: Date,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The tokens of a text, one after the other, with what separates them.
+pub(crate) struct Tape<'t> {
+    text: &'t str,
+    tokens: Vec<(String, usize, usize)>,
+}
+
+impl<'t> Tape<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        let words = Words::of(text);
+        Self { text, tokens: words.placed().map(|(word, start, end)| (word.to_owned(), start, end)).collect() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(crate) fn word(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |(word, ..)| word)
+    }
+
+    pub(crate) fn start(&self, at: usize) -> usize {
+        self.tokens.get(at).map_or(0, |token| token.1)
+    }
+
+    pub(crate) fn end(&self, at: usize) -> usize {
+        self.tokens.get(at).map_or(0, |token| token.2)
+    }
+
+    /// The number at a token, with at most this many digits.
+    pub(crate) fn number(&self, at: usize, digits: usize) -> Option<u32> {
+        let word = self.word(at);
+        (word.len() <= digits && word.bytes().all(|byte| byte.is_ascii_digit())).then(|| word.parse().ok()).flatten()
+    }
+
+    /// What stands between a token and the next one.
+    pub(crate) fn gap(&self, at: usize) -> &'t str {
+        let end = self.tokens.get(at + 1).map_or(self.text.len(), |next| next.1);
+        self.text.get(self.end(at)..end).unwrap_or_default()
+    }
+
+    fn year(&self, at: usize) -> Option<u32> {
+        self.number(at, 4).filter(|year| self.word(at).len() == 4 && (1000..3000).contains(year))
+    }
+
+    /// The first token from `at` on that is none of these.
+    pub(crate) fn skip(&self, at: usize, words: &[&str]) -> usize {
+        at + usize::from(words.contains(&self.word(at)))
+    }
+
+    /// Whether the next token is near enough to go on with a date.
+    fn is_near(&self, at: usize) -> bool {
+        self.gap(at).chars().all(|c| matches!(c, ' ' | ',' | '.' | '-' | '\u{a0}' | '/')) && self.gap(at).len() <= 3
+    }
+}
+
+const ENDINGS: [&str; 7] = ["st", "nd", "rd", "th", "er", "o", "a"];
+const OF: [&str; 5] = ["of", "de", "do", "di", "the"];
+
+/// All dates of a text. A form that can mean two dates gives both.
+pub(crate) fn read(text: &str) -> Vec<Reading> {
+    let tape = Tape::new(text);
+    let mut found = Vec::new();
+    for at in 0..tape.len() {
+        let mut put = |(year, month, day): (Option<u32>, u32, Option<u32>), last: usize| {
+            if (1..=12).contains(&month) && day.is_none_or(|day| (1..=31).contains(&day)) {
+                let date = Date { year, month, day };
+                found.push(Reading { date, start: tape.start(at), end: tape.end(last) });
+            }
+        };
+        compact(&tape, at, &mut put);
+        numeric(&tape, at, &mut put);
+        ideographic(&tape, at, &mut put);
+        month_first(&tape, at, &mut put);
+        day_first(&tape, at, &mut put);
+    }
+    found
+}
+
+type Put<'p> = &'p mut dyn FnMut((Option<u32>, u32, Option<u32>), usize);
+
+fn compact(tape: &Tape<'_>, at: usize, put: Put<'_>) {
+    if let Some(number) = tape.number(at, 8).filter(|number| (19_000_101..=21_001_231).contains(number)) {
+        put((Some(number / 10_000), number / 100 % 100, Some(number % 100)), at);
+    }
+}
+
+fn numeric(tape: &Tape<'_>, at: usize, put: Put<'_>) {
+    let is_joint = |gap: &str| matches!(gap, "-" | "/" | "." | ". " | "\u{2010}" | "\u{2011}" | "\u{2013}");
+    if !is_joint(tape.gap(at)) || (at > 0 && is_joint(tape.gap(at - 1)) && tape.number(at - 1, 8).is_some()) {
+        return;
+    }
+    let (Some(first), Some(second)) = (tape.number(at, 4), tape.number(at + 1, 4)) else { return };
+    let third = tape.number(at + 2, 4).filter(|_| is_joint(tape.gap(at + 1)) && tape.word(at + 1).len() <= 2);
+    let short = |at: usize| tape.word(at).len() <= 2;
+    match third {
+        Some(day) if tape.year(at).is_some() && short(at + 2) => put((Some(first), second, Some(day)), at + 2),
+        Some(year) if short(at) && (tape.year(at + 2).is_some() || short(at + 2)) => {
+            let year = Some(if year < 100 { 2000 + year } else { year });
+            put((year, second, Some(first)), at + 2);
+            put((year, first, Some(second)), at + 2);
+        }
+        None if tape.year(at).is_some() && is_short_month(tape, at) => put((Some(first), second, None), at + 1),
+        None if tape.year(at).is_some() => {}
+        None if tape.year(at + 1).is_some() && short(at) => put((Some(second), first, None), at + 1),
+        None if short(at) && short(at + 1) && tape.gap(at) == "/" => {
+            put((None, first, Some(second)), at + 1);
+            put((None, second, Some(first)), at + 1);
+        }
+        None if short(at) && short(at + 1) && tape.gap(at).starts_with('.') && tape.gap(at + 1).starts_with('.') => {
+            put((None, second, Some(first)), at + 1);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a year goes on as "2026-03".
+fn is_short_month(tape: &Tape<'_>, at: usize) -> bool {
+    tape.word(at + 1).len() == 2 && matches!(tape.gap(at), "-" | "/" | ".")
+}
+
+fn ideographic(tape: &Tape<'_>, at: usize, put: Put<'_>) {
+    let year = tape.year(at).filter(|_| tape.word(at + 1) == "年");
+    let from = if year.is_some() { at + 2 } else { at };
+    let is_inner = at > 1 && tape.word(at - 1) == "年";
+    let Some(month) = tape.number(from, 2).filter(|_| tape.word(from + 1) == "月" && (year.is_some() || !is_inner))
+    else {
+        return;
+    };
+    match tape.number(from + 2, 2) {
+        Some(day) => put((year, month, Some(day)), from + 2),
+        None if year.is_some() => put((year, month, None), from + 1),
+        None => {}
+    }
+}
+
+/// "March 4th, 2026", "March 2026".
+fn month_first(tape: &Tape<'_>, at: usize, put: Put<'_>) {
+    let Some(month) = month_of(tape.word(at)).filter(|_| tape.is_near(at)) else { return };
+    if let Some(year) = tape.year(at + 1) {
+        put((Some(year), month, None), at + 1);
+        return;
+    }
+    let from = tape.skip(at + 1, &["the", "de", "of"]);
+    if let Some(year) = tape.year(from) {
+        put((Some(year), month, None), from);
+    }
+    let Some(day) = tape.number(from, 2) else { return };
+    let mut last = from;
+    if ENDINGS.contains(&tape.word(last + 1)) && tape.gap(last).is_empty() {
+        last += 1;
+    }
+    let year = tape.year(last + 1).filter(|_| tape.is_near(last));
+    put((year, month, Some(day)), last + usize::from(year.is_some()));
+}
+
+/// "4th of March 2026", "4. März".
+fn day_first(tape: &Tape<'_>, at: usize, put: Put<'_>) {
+    let Some(day) = tape.number(at, 2).filter(|_| tape.is_near(at)) else { return };
+    let next = if tape.gap(at).is_empty() { tape.skip(at + 1, &ENDINGS) } else { at + 1 };
+    let name = tape.skip(next, &OF);
+    let Some(month) = month_of(tape.word(name)) else { return };
+    let from = tape.skip(name + 1, &["de", "of", "del", "do"]);
+    let year = tape.year(from).filter(|_| tape.is_near(name));
+    put((year, month, Some(day)), if year.is_some() { from } else { name });
+}
+
+/// Bytes around a place that are read again to see what stands there.
+const AROUND: usize = 24;
+
+/// The text around a span, without torn words, and where it begins.
+pub(crate) fn around(text: &str, (start, end): (usize, usize)) -> (&str, usize) {
+    let mut from = start.saturating_sub(AROUND);
+    while from < start && !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let is_torn = text.get(..from).and_then(|before| before.chars().next_back()).is_some_and(char::is_alphanumeric);
+    if is_torn {
+        let rest = text.get(from..start).unwrap_or_default();
+        from += rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+    }
+    let mut to = (end + AROUND).min(text.len());
+    while to < text.len() && !text.is_char_boundary(to) {
+        to += 1;
+    }
+    let after = text.get(to..).unwrap_or_default().chars();
+    to += after.take(AROUND).take_while(|c| c.is_alphanumeric()).map(char::len_utf8).sum::<usize>();
+    (text.get(from..to).unwrap_or_default(), from)
+}
+
+/// Tokens that a date may be written with.
+fn forms(date: Date) -> Vec<Vec<String>> {
+    let mut forms: Vec<Vec<String>> = Vec::new();
+    let padded = |number: u32| {
+        if number < 10 { vec![number.to_string(), format!("0{number}")] } else { vec![number.to_string()] }
+    };
+    let of = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
+    let year = date.year.map(|year| year.to_string());
+    let months = padded(date.month);
+    for month in &months {
+        if let Some(year) = &year {
+            forms.extend([of(&[year, month]), of(&[month, year]), of(&[year, "年", month, "月"])]);
+        }
+        for day in date.day.map(padded).unwrap_or_default() {
+            forms.extend([of(&[month, &day]), of(&[&day, month]), of(&[month, "月", &day])]);
+        }
+    }
+    if let (Some(year), Some(day)) = (date.year, date.day) {
+        forms.push(vec![format!("{year}{:02}{day:02}", date.month)]);
+    }
+    forms
+}
+
+/// Tokens of a date with the month's name.
+fn named_forms(date: Date, name: &str) -> Vec<Vec<String>> {
+    let of = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
+    let mut forms = Vec::new();
+    if let Some(year) = date.year.map(|year| year.to_string()) {
+        forms.extend([of(&[name, &year]), of(&[name, "of", &year]), of(&[name, "de", &year])]);
+    }
+    let Some(day) = date.day else { return forms };
+    let short = day.to_string();
+    for day in [short.clone(), format!("{day:02}")] {
+        forms.extend([of(&[name, &day]), of(&[&day, name]), of(&[&day, "of", name]), of(&[&day, "de", name])]);
+        forms.extend([of(&[name, "the", &day]), of(&[&day, "di", name])]);
+    }
+    for ending in ENDINGS {
+        forms.extend([
+            of(&[&short, ending, name]),
+            of(&[&short, ending, "of", name]),
+            of(&[&short, ending, "de", name]),
+        ]);
+    }
+    forms
+}
+
+impl Look<'_> {
+    /// Where a date stands in any form.
+    pub(crate) fn date(&mut self, scope: Scope, date: Date) -> Vec<Spot> {
+        let mut all = forms(date);
+        for name in month_names(date.month) {
+            if self.has(scope, name) {
+                all.extend(named_forms(date, name));
+            }
+        }
+        let mut spots = Vec::new();
+        for form in all {
+            let tokens: Vec<&str> = form.iter().map(String::as_str).collect();
+            spots.extend(self.row(scope, &tokens, &mut |text, span| {
+                let (near, from) = around(text, span);
+                let mut readings = read(near);
+                readings.retain(|reading| from + reading.start < span.1 && from + reading.end > span.0);
+                // "March 2026" is no date of its own in "5 March 2026".
+                let longest = readings.iter().map(|reading| reading.end - reading.start).max()?;
+                let is_it = |reading: &&Reading| reading.end - reading.start == longest && reading.date.agrees(date);
+                let reading = readings.iter().find(is_it)?;
+                Some((from + reading.start, from + reading.end))
+            }));
+        }
+        spots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<(u32, u32, u32)> {
+        let show = |date: Date| (date.year.unwrap_or(0), date.month, date.day.unwrap_or(0));
+        let mut found: Vec<_> = read(text).into_iter().map(|reading| show(reading.date)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    #[test]
+    fn dates_have_many_forms() {
+        for text in [
+            "2026-03-14",
+            "14.3.2026",
+            "March 14th, 2026",
+            "14 March 2026",
+            "am 14. März 2026",
+            "2026年3月14日",
+            "the 14th of March 2026",
+            "14 de marzo de 2026",
+            "20260314",
+            "Mar 14 2026",
+            "03/14/2026",
+        ] {
+            assert!(of(text).contains(&(2026, 3, 14)), "{text}: {:?}", of(text));
+        }
+        assert_eq!(of("03/04/2026"), [(2026, 3, 4), (2026, 4, 3)]);
+        assert_eq!(of("3/14"), [(0, 3, 14)]);
+        assert_eq!(of("March 2026"), [(2026, 3, 0)]);
+        assert_eq!(of("version 12.34.56.78"), []);
+        assert_eq!(of("a room for 14 people"), []);
+    }
+}

@@ -1,0 +1,165 @@
+//! Times of day.
+
+use super::date::{Tape, around};
+use super::look::{Look, Scope, Spot};
+
+/// A time of day in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) hour: u32,
+    pub(crate) minute: u32,
+    /// Whether it can't be twelve hours later or earlier.
+    is_certain: bool,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Reading {
+    fn agrees(self, other: Self) -> bool {
+        let same =
+            self.hour == other.hour || (!(self.is_certain && other.is_certain) && self.hour % 12 == other.hour % 12);
+        same && self.minute == other.minute
+    }
+}
+
+const NOON: [&str; 6] = ["noon", "midday", "mittag", "midi", "mediodia", "mezzogiorno"];
+const MIDNIGHT: [&str; 5] = ["midnight", "mitternacht", "minuit", "medianoche", "mezzanotte"];
+const HOURS: [&str; 8] = ["uhr", "h", "heures", "horas", "ore", "uur", "点", "時"];
+const LATE: [&str; 4] = ["afternoon", "evening", "night", "tonight"];
+
+/// All times of a text.
+pub(crate) fn read(text: &str) -> Vec<Reading> {
+    let tape = Tape::new(text);
+    let mut found = Vec::new();
+    for at in 0..tape.len() {
+        let (start, word) = (tape.start(at), tape.word(at));
+        if NOON.contains(&word) || MIDNIGHT.contains(&word) {
+            let hour = if NOON.contains(&word) { 12 } else { 0 };
+            found.push(Reading { hour, minute: 0, is_certain: true, start, end: tape.end(at) });
+        }
+        let is_inner = at > 0 && tape.gap(at - 1) == ":" && tape.number(at - 1, 2).is_some();
+        if let Some(hour) = tape.number(at, 2).filter(|hour| *hour < 25 && !is_inner) {
+            found.extend(clock(&tape, at, hour));
+        }
+    }
+    found
+}
+
+/// The minutes behind an hour, if there are any, and the last token.
+fn minutes(tape: &Tape<'_>, at: usize) -> (Option<u32>, usize) {
+    let minute = |at: usize| tape.number(at, 2).filter(|minute| *minute < 60 && tape.word(at).len() == 2);
+    let mut found = (None, at);
+    if matches!(tape.gap(at), ":" | "." | "\u{ff1a}") {
+        found = (minute(at + 1), at + 1);
+    } else if tape.gap(at).is_empty() && matches!(tape.word(at + 1), "h" | "点" | "時") {
+        found = (minute(at + 2), at + 2);
+    }
+    match found {
+        (Some(minute), last) if tape.gap(last) == ":" && tape.number(last + 1, 2).is_some() => (Some(minute), last + 1),
+        (None, _) => (None, at),
+        found => found,
+    }
+}
+
+/// Which half of the day the words behind a time say, and the last of these words.
+fn half(tape: &Tape<'_>, last: usize) -> Option<(bool, usize)> {
+    if tape.gap(last).trim().len() > usize::from(tape.gap(last).starts_with(',')) {
+        return None;
+    }
+    let (next, then) = (tape.word(last + 1), tape.word(last + 2));
+    match next {
+        "am" | "pm" => Some((next == "pm", last + 1)),
+        "a" | "p" if then == "m" && tape.gap(last + 1) == "." => Some((next == "p", last + 2)),
+        "in" if then == "the" && LATE.contains(&tape.word(last + 3)) => Some((true, last + 3)),
+        "in" if then == "the" && tape.word(last + 3) == "morning" => Some((false, last + 3)),
+        "at" if then == "night" => Some((true, last + 2)),
+        _ if LATE.contains(&next) => Some((true, last + 1)),
+        _ => None,
+    }
+}
+
+fn clock(tape: &Tape<'_>, at: usize, hour: u32) -> Option<Reading> {
+    let (minute, mut last) = minutes(tape, at);
+    let is_dotted = minute.is_some() && tape.gap(at) == ".";
+    let mut is_named = minute.is_some() && !is_dotted;
+    let from = if HOURS.contains(&tape.word(last + 1)) || tape.word(last + 1) == "o" && tape.word(last + 2) == "clock" {
+        is_named = true;
+        last + if tape.word(last + 1) == "o" { 2 } else { 1 }
+    } else {
+        last
+    };
+    let half = half(tape, from).filter(|_| hour <= 12 || minute.is_some());
+    if half.is_none() && !is_named {
+        return None;
+    }
+    last = half.map_or(from, |(_, last)| last);
+    let (hour, is_certain) = match half {
+        Some((true, _)) if hour < 12 => (hour + 12, true),
+        Some((false, _)) if hour == 12 => (0, true),
+        Some(_) => (hour, true),
+        None => (hour % 24, hour > 12 || tape.word(at).starts_with('0') || hour == 24),
+    };
+    Some(Reading { hour, minute: minute.unwrap_or(0), is_certain, start: tape.start(at), end: tape.end(last) })
+}
+
+/// Tokens that a time may begin with.
+fn forms(time: Reading) -> Vec<Vec<String>> {
+    let twelve = if time.hour.is_multiple_of(12) { 12 } else { time.hour % 12 };
+    let mut hours: Vec<String> =
+        vec![time.hour.to_string(), format!("{:02}", time.hour), twelve.to_string(), format!("{twelve:02}")];
+    if !time.is_certain {
+        hours.extend([(twelve + 12).to_string()]);
+    }
+    hours.sort();
+    hours.dedup();
+    let mut forms = Vec::new();
+    for hour in hours {
+        let minute = format!("{:02}", time.minute);
+        forms.push(vec![hour.clone(), minute.clone()]);
+        forms.extend(["h", "点", "時"].map(|mark| vec![hour.clone(), mark.to_owned(), minute.clone()]));
+        if time.minute == 0 {
+            let marks = HOURS.iter().chain(&["am", "pm", "a", "p", "o", "in", "at"]).chain(&LATE);
+            forms.extend(marks.map(|mark| vec![hour.clone(), (*mark).to_owned()]));
+        }
+    }
+    if time.minute == 0 && time.hour.is_multiple_of(12) {
+        forms.extend(NOON.iter().chain(&MIDNIGHT).map(|word| vec![(*word).to_owned()]));
+    }
+    forms
+}
+
+impl Look<'_> {
+    /// Where a time of day stands in any form.
+    pub(crate) fn time(&mut self, scope: Scope, time: Reading) -> Vec<Spot> {
+        let mut spots = Vec::new();
+        for form in forms(time) {
+            let tokens: Vec<&str> = form.iter().map(String::as_str).collect();
+            spots.extend(self.row(scope, &tokens, &mut |text, span| {
+                let (near, from) = around(text, span);
+                let is_here = |reading: &Reading| from + reading.start == span.0 && reading.agrees(time);
+                let reading = read(near).into_iter().find(is_here)?;
+                Some((from + reading.start, from + reading.end))
+            }));
+        }
+        spots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<(u32, u32)> {
+        read(text).into_iter().map(|reading| (reading.hour, reading.minute)).collect()
+    }
+
+    #[test]
+    fn times_have_many_forms() {
+        for text in ["5 pm", "5pm", "17:00", "5 p.m.", "5:00 PM", "17 Uhr", "17h00", "5 in the afternoon", "17:00:30"] {
+            assert_eq!(of(text), [(17, 0)], "{text}");
+        }
+        assert_eq!(of("at noon or 9:30"), [(12, 0), (9, 30)]);
+        assert_eq!(of("12 am"), [(0, 0)]);
+        assert_eq!(of("5 people and 3.50 euros"), []);
+    }
+}

@@ -1,0 +1,286 @@
+//! The origins of a call's arguments, leaf by leaf.
+
+use super::address::Address;
+use super::composed::{is_composed, pieces};
+use super::from::{How, Kind, Origin, Piece};
+use super::index::{Index, Texts};
+use super::look::{Called, Look, Scope, Spot};
+use super::number::Decimal;
+use super::relative::Clock;
+use super::schema::{Specs, is_example};
+use super::text::Found;
+use super::token::Words;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How many values of a call are judged; the rest has one entry, `unknown`, with the empty pointer.
+pub const LEAVES: usize = 64;
+/// Pieces of a composed text in its origin.
+const PIECES: usize = 8;
+/// Steps that each of them takes at least.
+const PIECE: u32 = 8;
+/// Characters of a text, and the number, up to which a place in a result may be chance.
+const WEAK_TEXT: usize = 3;
+const WEAK_NUMBER: u32 = 99;
+
+/// Whether an image or file is in the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Media {
+    /// There is none.
+    #[default]
+    Absent,
+    /// There is, and all come from the user or the program.
+    Trusted,
+    /// One of them comes from outside.
+    Untrusted,
+}
+
+/// An argument that is the result of an earlier call.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The call's ticket, such as `T3`.
+    pub place: Arc<str>,
+    /// Whether its result comes from outside.
+    pub untrusted: bool,
+}
+
+/// How the arguments of a call are judged.
+#[derive(Clone, Debug, Default)]
+pub struct Judging {
+    /// The description of the tool, which is text of its schema.
+    pub description: String,
+    /// The arguments (names of the first level) for which an example in the schema is no origin.
+    pub strict: BTreeSet<String>,
+    /// The arguments (names of the first level) that the model is meant to write.
+    pub composed: BTreeSet<String>,
+    /// The date of the run; without it, "tomorrow" leads nowhere.
+    pub clock: Option<Clock>,
+    /// Whether a value found nowhere may have been seen.
+    pub media: Media,
+    /// The references among the arguments, by JSON pointer.
+    pub references: BTreeMap<String, Reference>,
+    /// The arguments that the program filled in, by JSON pointer.
+    pub filled: BTreeSet<String>,
+}
+
+/// A value to judge.
+struct Leaf<'v> {
+    pointer: String,
+    /// The argument of the first level.
+    argument: &'v str,
+    /// The nearest name.
+    name: &'v str,
+    value: &'v Value,
+    specs: Specs<'v>,
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Collects the leaves; false once there are too many.
+fn walk<'v>(leaf: Leaf<'v>, judging: &Judging, found: &mut Vec<Leaf<'v>>) -> bool {
+    let is_one = judging.references.contains_key(&leaf.pointer) || judging.filled.contains(&leaf.pointer);
+    let Leaf { pointer, argument, name, value, specs } = &leaf;
+    match value {
+        // A whole value that the schema lists, or that has no items, is judged as one.
+        _ if is_one || specs.listed(value).is_some() => {}
+        Value::Object(fields) => {
+            return fields.iter().all(|(name, value)| {
+                let pointer = format!("{pointer}/{}", escaped(name));
+                let argument = if argument.is_empty() { name } else { *argument };
+                walk(Leaf { pointer, argument, name, value, specs: specs.property(name) }, judging, found)
+            });
+        }
+        Value::Array(items) => {
+            return items.iter().enumerate().all(|(at, value)| {
+                walk(
+                    Leaf { pointer: format!("{pointer}/{at}"), argument, name, value, specs: specs.item(at) },
+                    judging,
+                    found,
+                )
+            });
+        }
+        _ => {}
+    }
+    if found.len() == LEAVES {
+        return false;
+    }
+    found.push(leaf);
+    true
+}
+
+/// Finds where each value of a call comes from.
+///
+/// `parameters` is the JSON Schema of the tool. Gives one entry for each leaf, with its JSON pointer; after 64 leaves,
+/// one entry with the empty pointer that is `unknown`. After 20,000 steps the rest is `unknown`, too.
+#[must_use]
+pub fn trace(
+    index: &Index,
+    arguments: &Map<String, Value>,
+    parameters: &Value,
+    judging: &Judging,
+) -> Vec<(String, Origin)> {
+    let mut leaves = Vec::new();
+    let root = Specs::new(parameters);
+    let is_whole = arguments.iter().all(|(name, value)| {
+        let pointer = format!("/{}", escaped(name));
+        walk(Leaf { pointer, argument: name, name, value, specs: root.property(name) }, judging, &mut leaves)
+    });
+    index.with(|texts| {
+        let called = Called::new(parameters, &judging.description);
+        let mut tracer = Tracer { look: Look::new(texts, &called), texts, judging };
+        let mut origins: Vec<_> = leaves.into_iter().map(|leaf| (leaf.pointer.clone(), tracer.origin(&leaf))).collect();
+        if !is_whole {
+            origins.push((String::new(), tracer.unknown()));
+        }
+        origins
+    })
+}
+
+struct Tracer<'a> {
+    look: Look<'a>,
+    texts: &'a Texts,
+    judging: &'a Judging,
+}
+
+impl Tracer<'_> {
+    fn unknown(&self) -> Origin {
+        Origin { untrusted: self.texts.has_untrusted, ..Origin::of(Kind::Unknown) }
+    }
+
+    fn origin(&mut self, leaf: &Leaf<'_>) -> Origin {
+        if let Some(reference) = self.judging.references.get(&leaf.pointer) {
+            let Reference { place, untrusted } = reference.clone();
+            return Origin { place, untrusted, how: How::Reference, ..Origin::of(Kind::Reference) };
+        }
+        if self.judging.filled.contains(&leaf.pointer) {
+            return Origin::of(Kind::Exempt);
+        }
+        if let Some(kind) = leaf.specs.listed(leaf.value) {
+            return Origin::of(kind);
+        }
+        match leaf.value {
+            Value::Number(number) => self.number(&Decimal::of(number), leaf),
+            Value::String(text) if !Words::of(text).is_empty() => self.text(text, leaf),
+            _ => Origin::of(Kind::Exempt),
+        }
+    }
+
+    fn number(&mut self, number: &Decimal, leaf: &Leaf<'_>) -> Origin {
+        if number.small().is_some_and(|small| small < 2) && !number.is_negative {
+            return Origin::of(Kind::Exempt);
+        }
+        self.look.begin(&number.text());
+        let is_weak = number.small().is_some_and(|small| small <= WEAK_NUMBER);
+        let found = self.look.number(Scope::Conversation, number);
+        let found = found.and_then(|(spots, how)| self.look.origin(spots, how));
+        let origin = found.or_else(|| self.look.repeated()).or_else(|| {
+            let (spots, how) = self.look.digits_of_schema(number, self.is_strict(leaf))?;
+            self.look.origin(spots, how)
+        });
+        let origin = origin.unwrap_or_else(|| {
+            let words = self.look.number(Scope::Model, number);
+            let words = words.and_then(|(spots, how)| self.look.origin(spots, how));
+            self.nowhere(words, None)
+        });
+        weakened(origin, is_weak)
+    }
+
+    fn text(&mut self, text: &str, leaf: &Leaf<'_>) -> Origin {
+        self.look.begin(text);
+        let composed = self.judging.composed.contains(leaf.argument) || is_composed(leaf.name, text);
+        let is_weak = Words::of(text).whole.chars().count() <= WEAK_TEXT;
+        if let Some(found) = self.look.string(text, composed, self.judging.clock) {
+            return weakened(self.found(found), is_weak);
+        }
+        if let Some(origin) = self.look.repeated() {
+            return origin;
+        }
+        if composed {
+            return self.composed(text);
+        }
+        let is_strict = self.is_strict(leaf);
+        let schema = self.look.text_of_schema(text, is_strict);
+        let schema = schema.and_then(|(spots, how)| self.look.origin(spots, how));
+        let origin = schema.unwrap_or_else(|| {
+            let words = self.look.exact(Scope::Model, text);
+            let words = words.and_then(|found| self.look.origin(found.spots, found.how));
+            self.nowhere(words, Some(text))
+        });
+        weakened(origin, is_weak)
+    }
+
+    fn is_strict(&self, leaf: &Leaf<'_>) -> bool {
+        self.judging.strict.contains(leaf.argument)
+    }
+
+    fn found(&self, found: Found) -> Origin {
+        let untrusted = found.has_untrusted_part;
+        let origin = self.look.origin(found.spots, found.how).unwrap_or_else(|| Origin::of(Kind::None));
+        Origin { untrusted: origin.untrusted || untrusted, ..origin }
+    }
+
+    /// The origin of a value that nothing vouches for; `words` are those that the model or an example has.
+    fn nowhere(&self, words: Option<Origin>, text: Option<&str>) -> Origin {
+        let may_translate =
+            text.is_some_and(|text| Address::of(text).is_none() && self.texts.scripts.may_translate(text));
+        if self.texts.is_lost || self.look.steps.is_unsure() || may_translate {
+            return self.unknown();
+        }
+        match self.judging.media {
+            Media::Absent => words.unwrap_or_else(|| Origin::of(Kind::None)),
+            media => Origin { untrusted: media == Media::Untrusted, ..Origin::of(Kind::Seen) },
+        }
+    }
+
+    /// A text that the model wrote, with the origins of the addresses, ids and long numbers in it.
+    fn composed(&mut self, text: &str) -> Origin {
+        let mut found = Vec::new();
+        let (all, is_complete) = pieces(text);
+        for (start, end) in all {
+            let item = text.get(start..end).unwrap_or_default();
+            self.look.begin(item);
+            let is_spent = !self.look.steps.take(PIECE);
+            let origin = match (!is_spent).then(|| self.look.string(item, false, None)).flatten() {
+                _ if is_spent => self.unknown(),
+                Some(found) => self.found(found),
+                None => self.look.repeated().unwrap_or_else(|| self.nowhere(None, Some(item))),
+            };
+            let Origin { kind, place, untrusted, .. } = origin;
+            found.push(Piece { span: (start, end), kind, place, untrusted });
+        }
+        let untrusted = found.iter().any(|piece| piece.untrusted) || (!is_complete && self.texts.has_untrusted);
+        // Those that a person should look at come first.
+        found.sort_by_key(|piece| (!piece.untrusted, piece.kind != Kind::None, piece.span));
+        found.truncate(PIECES);
+        Origin { untrusted, pieces: found, ..Origin::of(Kind::Composed) }
+    }
+}
+
+/// Short values stand in long texts by chance; the user's own words are short.
+fn weakened(origin: Origin, is_weak: bool) -> Origin {
+    let may_be_chance = matches!(origin.kind, Kind::Result | Kind::Instructions | Kind::Schema);
+    Origin { weak: is_weak && may_be_chance, ..origin }
+}
+
+impl Look<'_> {
+    /// Where a number stands in the schema; with `is_strict`, not as an example.
+    fn digits_of_schema(&mut self, number: &Decimal, is_strict: bool) -> Option<(Vec<Spot>, How)> {
+        let spots = self.digits(Scope::Schema, number, &|text, start, _| !(is_strict && is_example(text, start)));
+        (!spots.is_empty()).then_some((spots, How::Number))
+    }
+
+    /// Where a text stands in the schema; with `is_strict`, not as an example.
+    fn text_of_schema(&mut self, text: &str, is_strict: bool) -> Option<(Vec<Spot>, How)> {
+        if let Some(kind) = Address::of(text) {
+            let (spots, how, _) = self.address(Scope::Schema, kind, text)?;
+            return Some((spots, how)).filter(|_| !is_strict);
+        }
+        let spots = self.run(Scope::Schema, &Words::of(text), &mut |text, span| {
+            (!(is_strict && is_example(text, span.0))).then_some(span)
+        });
+        (!spots.is_empty()).then_some((spots, How::Exact))
+    }
+}
