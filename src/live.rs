@@ -393,6 +393,11 @@ impl LiveRun {
         &self.machine
     }
 
+    /// Says whether its driver has somebody to ask for approval.
+    pub fn set_can_ask(&mut self, can_ask: bool) {
+        self.machine.set_can_ask(can_ask);
+    }
+
     /// The events so far.
     pub fn log(&self) -> &Log {
         &self.log

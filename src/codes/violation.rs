@@ -102,6 +102,14 @@ names! {
         /// The service of the model could not read a call that its own model wrote.
         ServiceRefusedCall = "service_refused_call",
 
+        // Where values come from.
+        /// A value of a call stands in no message and no result.
+        UnstatedValue = "unstated_value",
+        /// A value is that of the prompt's own example, and stands nowhere else.
+        ExampleValue = "example_value",
+        /// The answer repeats what the model was told of a refused reply.
+        FeedbackQuoted = "feedback_quoted",
+
         // Answers.
         /// The final answer is not of the type that the run returns.
         InvalidAnswer = "invalid_answer",

@@ -4,16 +4,10 @@ use super::Protocol;
 use super::message::{Message, Role};
 use super::message_entry::{MessageEntry, Outcomes, own_task};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
-use crate::tool::{Layout, Sample, ToolSet, ToolSpec, spaced};
+use crate::tool::{EXAMPLE_RESULT, Layout, PAIR_RESULTS, Sample, ToolSet, ToolSpec, spaced};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// What the made-up call returns: a name that no other result has.
-const RESULT: &str = "Wexcombe 8264";
-
-/// What those of a pair return. A small model that has seen one result twice gives it as the answer to any task.
-const PAIR_RESULTS: [&str; 2] = ["Lowmarsh 5917", "Harfield 3046"];
 
 /// The messages of an example, between the system prompt and the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,8 +82,8 @@ fn example_runs(protocol: &dyn Protocol, tools: &ToolSet, sample: &Sample<'_>) -
         Some(messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &PAIR_RESULTS)))
     });
     let task = format!("Example: {purpose}.{}", listed(&sample.arguments));
-    let steps = protocol.example(&call(1, RESULT, &sample.arguments, task));
-    let one = messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &[RESULT]));
+    let steps = protocol.example(&call(1, EXAMPLE_RESULT, &sample.arguments, task));
+    let one = messages(protocol, tools, steps, &tickets(sample.tool, &purpose, &[EXAMPLE_RESULT]));
     pair.into_iter().flatten().chain(one).collect()
 }
 
@@ -147,6 +141,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             answer_key: None,
             answered_by: None,
             untrusted: false,
+            origins: Arc::default(),
             turn: 1,
             call_id: Some(format!("call_{id}")),
             opened_at: 0.0,

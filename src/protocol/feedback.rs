@@ -8,6 +8,12 @@ use crate::reply::violation::{Violation, sentence};
 /// The message that a model gets after a reply that broke the protocol. `raw` is the reply.
 pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> String {
     let mut text = format!("{}Your reply was not executed: {}", protocol.feedback_opening(), violation.sentence());
+    // Where a value stands in the reply says nothing of where it is from, and small models answer with a long text.
+    if violation.is_of_values() {
+        text.push(' ');
+        text.push_str(&sentence(&with_capital(violation.hint.as_deref().unwrap_or_default())));
+        return text;
+    }
     if let Some(span) = violation.span {
         text.push('\n');
         text.push_str(&protocol.excerpt(raw, span));
@@ -32,4 +38,9 @@ pub fn render(protocol: &dyn Protocol, violation: &Violation, raw: &str) -> Stri
     }
     text.push_str("\nNothing of it was executed. Reply again with one move.");
     text
+}
+
+fn with_capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

@@ -29,9 +29,8 @@ pub fn checked(protocol: &dyn Protocol, tools: &ToolSet, reply: Reply) -> Reply 
     let tools = &Tools(tools);
     let published =
         |answer: &str| protocol.published_calls(answer).iter().any(|name| tools.names(name)).then(|| answer.to_owned());
-    let found = answer.and_then(|answer| {
-        find(answer, tools).map(|found| found.of(answer).to_owned()).or_else(|| published(answer))
-    });
+    let found = answer
+        .and_then(|answer| find(answer, tools).map(|found| found.of(answer).to_owned()).or_else(|| published(answer)));
     let Some(found) = found else { return reply };
     // The answer ends as the reply does, but for blanks, control tokens and reasoning.
     let place = reply.raw.rfind(&found).map(|start| Span::new(start, start + found.len()));

@@ -9,6 +9,7 @@ mod growing_value;
 mod lock;
 mod openapi;
 mod options;
+mod origins;
 mod outcome;
 mod part;
 mod protocol;
@@ -37,6 +38,8 @@ mod _core {
     use super::envelope::PyEnvelopeWriter;
     #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
+    #[pymodule_export]
+    use super::origins::{hidden_replies, set_can_ask};
     #[pymodule_export]
     use super::outcome::PyOutcome;
     #[pymodule_export]

@@ -6,7 +6,7 @@ use crate::reply::ReadLimits;
 use crate::run::Limits;
 use crate::ticket::External;
 use crate::tool::openapi::Traits;
-use crate::tool::{Effect, ToolKind, ToolSpec};
+use crate::tool::{Effect, Level, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -180,6 +180,10 @@ struct GivenTool {
     untrusted: bool,
     #[serde(default)]
     external: Option<GivenExternal>,
+    #[serde(default)]
+    values: BTreeMap<String, Level>,
+    #[serde(default)]
+    asks_untrusted: bool,
 }
 
 impl From<GivenTool> for ToolSpec {
@@ -199,6 +203,8 @@ impl From<GivenTool> for ToolSpec {
             repeatable: given.repeatable,
             untrusted: given.untrusted,
             external: given.external.map(|external| Arc::new(external.into())),
+            values: given.values,
+            asks_untrusted: given.asks_untrusted,
         }
     }
 }

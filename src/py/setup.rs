@@ -8,6 +8,7 @@ use super::toolset::PyToolSet;
 use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
 use crate::run::{PossibleMoves, Setup};
+use crate::tool::{AgentLevel, Level};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +62,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer, ends_at_call))]
+    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer, ends_at_call, values, values_by_model))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -81,7 +82,10 @@ impl PySetup {
         early_start: bool,
         checks_answer: bool,
         ends_at_call: bool,
+        values: Option<&str>,
+        values_by_model: bool,
     ) -> CoreResult<Self> {
+        let level = values.and_then(Level::from_name);
         let limits = options::limits(limits)?;
         let setup = Arc::new(Setup {
             protocol: protocol.protocol.clone(),
@@ -99,6 +103,7 @@ impl PySetup {
             early_stop,
             early_start,
             ends_at_call,
+            values: level.map(|level| AgentLevel { level, by_model: values_by_model }),
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }

@@ -32,6 +32,26 @@ pub struct Violation {
     /// The hint for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The calls that are refused because of where their values come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<RefusedCalls>>,
+}
+
+/// Calls that are refused because of where their values come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCalls {
+    /// The calls, as the guard against repetition names them.
+    pub keys: Vec<String>,
+    /// The values as JSON, by the JSON pointers into the arguments of their calls.
+    pub values: Vec<(String, String)>,
+    /// Whether the same calls are refused again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub strict: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A second place that explains a violation.
@@ -59,7 +79,13 @@ impl Violation {
             found: None,
             related: None,
             hint: None,
+            refused: None,
         }
+    }
+
+    /// Whether it is about where values come from: what was found once is not looked for again.
+    pub fn is_of_values(&self) -> bool {
+        matches!(self.code, Code::UnstatedValue | Code::ExampleValue | Code::FeedbackQuoted)
     }
 
     /// The message as a sentence. It may end in a question.

@@ -1,9 +1,10 @@
 //! What a valid reply leads to: its move is checked against the run as a whole, then logged, then begun.
 
 use super::account::Account;
-use super::event::{Event, Note, Opened, StopReason};
+use super::event::{Event, Note, StopReason};
 use super::limits::Limit;
 use super::machine::{RunMachine, SharedLimits};
+use super::opened::Opened;
 use super::plan::{self, Planned, Refusal};
 use super::untrusted::inherits_untrusted;
 use crate::codes::Code;
@@ -21,7 +22,7 @@ impl RunMachine {
             return self.finish(StopReason::Limit, Some(error), now);
         }
         let refused = match &moved {
-            Move::Finish { .. } => match self.answer_allowed() {
+            Move::Finish { .. } => match self.judge_answer(&moved, now).and_then(|()| self.answer_allowed()) {
                 Ok(()) if self.setup.checks_answer => {
                     let turn = self.state.position.turn;
                     return self.emit(Event::AnswerOffered { turn, moved, spans }, now);
@@ -58,13 +59,16 @@ impl RunMachine {
 
     /// The calls of a move, if all of them can be opened.
     pub(super) fn plan(&mut self, moved: &Move, now: f64) -> Result<Vec<Planned>, Refusal> {
-        let planned = match moved {
+        let mut planned = match moved {
             Move::Delegate { task } => vec![plan::delegate(task, &self.start.task, &self.state, &self.setup)?],
             Move::Call { calls } => plan::calls(calls, &self.state.calls.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
         if self.setup.ends_at_call {
             return Ok(planned);
+        }
+        if let Move::Call { calls } = moved {
+            self.judge(&mut planned, calls, now)?;
         }
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
         let runs = plan::runs(&planned);
@@ -89,7 +93,8 @@ impl RunMachine {
     }
 
     fn answer_allowed(&self) -> Result<(), Violation> {
-        if self.setup.call_first && !self.state.calls.called && self.state.position.last_turn.is_none() {
+        let may_call = !self.state.conversation.refused.leaves_an_answer();
+        if self.setup.call_first && may_call && !self.state.calls.called && self.state.position.last_turn.is_none() {
             return Err(Violation::new(
                 Code::CallRequired,
                 "expected a tool call before the answer: none was made yet",
@@ -151,6 +156,8 @@ impl RunMachine {
             coerced: call.coerced,
             external,
             untrusted,
+            origins: call.judged.origins,
+            reason: call.judged.reason,
         };
         self.emit(Event::TicketOpened(Box::new(opened)), now);
     }

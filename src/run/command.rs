@@ -4,7 +4,7 @@ use super::limits::Limits;
 use crate::protocol::{self, Message, Protocol, stored_protocol};
 use crate::reply::Value;
 use crate::ticket::{TicketId, is_false};
-use crate::tool::ToolSet;
+use crate::tool::{AgentLevel, ToolSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -135,6 +135,9 @@ pub struct Setup {
     /// that limits of tickets and runs have nothing to count, and nothing starts early or refers to a result.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ends_at_call: bool,
+    /// How well the origins of values must be known, where their tools do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<AgentLevel>,
 }
 
 impl Setup {
@@ -161,6 +164,7 @@ impl Setup {
             early_stop: false,
             early_start: false,
             ends_at_call: false,
+            values: None,
         }
     }
 }

@@ -31,9 +31,11 @@ pub fn line_with_texts(
     let Some(record) = records.get(position) else { return Ok(None) };
     let before = records.get(..position).unwrap_or_default();
     let event = without_private(&record.event, before, protocol)?;
-    let texts = record.event.spans().filter(|spans| !spans.is_empty()).map(|spans| {
-        last_reply(before).map_or_else(ShownTexts::default, |reply| spans.shown(protocol, reply))
-    });
+    let texts = record
+        .event
+        .spans()
+        .filter(|spans| !spans.is_empty())
+        .map(|spans| last_reply(before).map_or_else(ShownTexts::default, |reply| spans.shown(protocol, reply)));
     serde_json::to_string(&EventLine { seq: record.seq, at: record.at, event: &event, texts }).map(Some)
 }
 
@@ -46,7 +48,11 @@ fn last_reply(records: &[Arc<Record>]) -> Option<&str> {
 }
 
 /// The event without the private parts of replies. Its places are those in the text that is left.
-fn without_private<'a>(event: &'a Event, before: &[Arc<Record>], protocol: &dyn Protocol) -> serde_json::Result<Cow<'a, Event>> {
+fn without_private<'a>(
+    event: &'a Event,
+    before: &[Arc<Record>],
+    protocol: &dyn Protocol,
+) -> serde_json::Result<Cow<'a, Event>> {
     if !protocol.pairs_results() {
         return Ok(Cow::Borrowed(event));
     }
@@ -60,7 +66,9 @@ fn without_private<'a>(event: &'a Event, before: &[Arc<Record>], protocol: &dyn 
                 && let Event::ModelReplied { text, repairs, .. } = event.to_mut()
             {
                 *text = cuts.without(text).into();
-                repairs.iter_mut().for_each(|repair| cuts.shift(&mut repair.span));
+                for repair in repairs.iter_mut() {
+                    cuts.shift(&mut repair.span);
+                }
             }
         }
         Event::Compacted { state, .. } => {
@@ -74,16 +82,18 @@ fn without_private<'a>(event: &'a Event, before: &[Arc<Record>], protocol: &dyn 
         }
         Event::Violated { .. } => {
             if let (Some(cuts), Event::Violated { violation, .. }) = (of_reply(), event.to_mut()) {
-                violation.span.iter_mut().for_each(|span| cuts.shift(span));
-                violation.related.iter_mut().for_each(|related| cuts.shift(&mut related.span));
+                let related = violation.related.iter_mut().map(|related| &mut related.span);
+                for span in violation.span.iter_mut().chain(related) {
+                    cuts.shift(span);
+                }
             }
         }
         Event::Moved { moved: Move::Call { .. }, .. } => {
             if let (Some(cuts), Event::Moved { moved: Move::Call { calls }, .. }) = (of_reply(), event.to_mut()) {
                 for call in calls {
-                    [&mut call.span, &mut call.tool_span, &mut call.arguments_span]
-                        .into_iter()
-                        .for_each(|span| cuts.shift(span));
+                    for span in [&mut call.span, &mut call.tool_span, &mut call.arguments_span] {
+                        cuts.shift(span);
+                    }
                 }
             }
         }

@@ -6,17 +6,19 @@ use super::account::{Account, Spent};
 use super::command::{OnOpenTickets, Setup};
 use super::event::{Event, FailedCall, Note, Parent, Record, Start, StopReason, VERSION};
 use super::given::Given;
+use super::judge::Judged;
 use super::limits::{Limit, Limits};
 use super::model_name::ModelName;
 use super::outside::Told;
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
+use super::traced_texts::TracedTexts;
 use crate::part::{self, Part, TextForm};
 use crate::protocol::{Message, TextSpans};
 use crate::reply::violation::Violation;
 use crate::ticket::{Outcome, TicketId, TicketKind};
-use crate::tool::MoreApproval;
+use crate::tool::{Approval, MoreApproval};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,8 +47,19 @@ pub(super) struct ReplayedLimits {
     pub(super) filled: BTreeSet<u64>,
     /// The models that were asked.
     pub(super) models: BTreeMap<u64, ModelName>,
+    /// Replies that were refused because of where their values come from.
+    pub(super) refused: BTreeMap<u64, Violation>,
+    /// What was found of the values of calls.
+    pub(super) verdicts: BTreeMap<TicketId, Verdict>,
     /// The position after the log's last event.
     pub(super) end: u64,
+}
+
+/// What a log says of the values of a call.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) judged: Judged,
+    pub(super) approval: Approval,
 }
 
 /// One run under way.
@@ -67,6 +80,10 @@ pub struct RunMachine {
     pub(super) read_untrusted: BTreeSet<TicketId>,
     /// What the agent that continues the run asks for beyond the run's own approval, and is not in the log yet.
     pub(super) more_approval: MoreApproval,
+    /// The texts in which values are looked up.
+    pub(super) traced: TracedTexts,
+    /// Whether its driver has somebody to ask for approval now.
+    pub(super) can_ask: bool,
     /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
     pub(super) attended: bool,
 }
@@ -117,6 +134,8 @@ impl RunMachine {
             given: Given::default(),
             read_untrusted: BTreeSet::new(),
             more_approval: MoreApproval::new(),
+            traced: TracedTexts::default(),
+            can_ask: false,
             attended: true,
         }
     }

@@ -4,6 +4,7 @@ use super::agent_names::{self, Agents};
 use super::command::Setup;
 use super::ends_at_call::refuse_references;
 use super::event::Start;
+use super::judge::Judged;
 use super::limits::Limit;
 use super::reference::{self, Names};
 use super::repetition::{self, Verdict};
@@ -16,6 +17,9 @@ use crate::ticket::{Ticket, TicketId, TicketKind};
 use crate::tool::{Approval, Checked, ToolKind, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// JSON pointers of arguments, and the tickets of the calls whose results they are.
+type References = Vec<(String, TicketId)>;
 
 /// A call that may be made.
 #[derive(Debug)]
@@ -33,6 +37,10 @@ pub(super) struct Planned {
     pub(super) approval: Approval,
     /// JSON pointers of the arguments that were read as another type than they were written in.
     pub(super) coerced: Vec<String>,
+    /// The arguments that are results of other calls, by their JSON pointers.
+    pub(super) references: References,
+    /// What is found of its values.
+    pub(super) judged: Judged,
 }
 
 /// The name under which a delegated task stands (ticket).
@@ -147,6 +155,8 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
         detached: false,
         approval: Approval::NotNeeded,
         coerced: Vec::new(),
+        references: Vec::new(),
+        judged: Judged::default(),
     })
 }
 
@@ -194,15 +204,15 @@ struct Block<'a> {
 struct Needs {
     /// With `$$name` read as `$name` where nothing is referred to.
     arguments: Arc<Value>,
-    /// JSON pointers of the arguments that refer to other calls.
-    pointers: Vec<String>,
+    /// JSON pointers of the arguments that refer to other calls, and the tickets of those.
+    references: References,
     tickets: Vec<TicketId>,
 }
 
 impl Block<'_> {
     fn plan(&self, position: usize, call: &ToolCall, ticket: TicketId, last: bool) -> Result<Planned, Refusal> {
         let tools = &*self.setup.tools;
-        let Needs { arguments, pointers, tickets: needs } = self.needs(call, last)?;
+        let Needs { arguments, references, tickets: needs } = self.needs(call, last)?;
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
         let found = tools.find(&call.tool, self.setup.protocol.routes());
         let found = found.map_err(|violation| place(violation, call.tool_span))?;
@@ -218,6 +228,7 @@ impl Block<'_> {
         let checked = if found.path_arguments.is_empty() && tools.admits(spec, &arguments) {
             Ok((arguments, Vec::new()))
         } else {
+            let pointers: Vec<_> = references.iter().map(|(pointer, _)| pointer.clone()).collect();
             tools.check_call(&found, &arguments, &pointers).map(Checked::into_parts)
         };
         let (arguments, coerced) = checked.map_err(|violation| place(violation, call.arguments_span))?;
@@ -234,10 +245,8 @@ impl Block<'_> {
             _ => spec.approval_with(&self.state.calls.more_approval),
         };
         let tool: Arc<str> = spec.name.as_str().into();
-        let description = match call.description.as_deref().map(str::trim) {
-            Some(description) if !description.is_empty() => description.to_owned(),
-            _ => describe(&tool, &arguments),
-        };
+        let described = call.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let description = described.map_or_else(|| describe(&tool, &arguments), str::to_owned);
         let fills = self.fills_defaults() && needs.is_empty() && approval != Approval::NotNeeded;
         let arguments = if fills { tools.with_defaults(spec, arguments) } else { arguments };
         if needs.is_empty() && !spec.repeatable {
@@ -259,6 +268,8 @@ impl Block<'_> {
             detached: spec.kind == ToolKind::Spawn,
             approval,
             coerced,
+            references,
+            judged: Judged::default(),
         })
     }
 
@@ -278,12 +289,12 @@ impl Block<'_> {
                 let violation = Violation::new(Code::WaitNotLast, message).at(call.span);
                 return Err(violation.hint(format!("put it at the end, or into the next {all}")));
             }
-            return Ok(Needs { arguments, pointers: Vec::new(), tickets: self.waited_for(spec, call)? });
+            return Ok(Needs { arguments, references: Vec::new(), tickets: self.waited_for(spec, call)? });
         }
         if !self.setup.protocol.references() {
-            return Ok(Needs { arguments, pointers: Vec::new(), tickets: Vec::new() });
+            return Ok(Needs { arguments, references: Vec::new(), tickets: Vec::new() });
         }
-        let (pointers, tickets) = if self.setup.ends_at_call {
+        let (references, tickets) = if self.setup.ends_at_call {
             let named = |name: &str| self.later.contains_key(name) || self.names.contains_key(name);
             refuse_references(call, named, &self.ids)?;
             Default::default()
@@ -301,9 +312,9 @@ impl Block<'_> {
                 !self.start.plans_whole_values() || reference::can_be_referred_to(name) && known()
             };
             let arguments = Arc::new(reference::substitute(&arguments, &|_| None, &is_call));
-            return Ok(Needs { arguments, pointers, tickets });
+            return Ok(Needs { arguments, references, tickets });
         }
-        Ok(Needs { arguments, pointers, tickets })
+        Ok(Needs { arguments, references, tickets })
     }
 
     /// The agents that a call waits for, each by its `call_id` with or without the `$`.
@@ -345,8 +356,8 @@ impl Block<'_> {
     }
 
     /// Where the arguments refer to other calls, and the tickets of those calls.
-    fn references(&self, call: &ToolCall) -> Result<(Vec<String>, Vec<TicketId>), Violation> {
-        let (mut pointers, mut needs) = (Vec::new(), Vec::new());
+    fn references(&self, call: &ToolCall) -> Result<(References, Vec<TicketId>), Violation> {
+        let (mut references, mut needs) = (Vec::new(), Vec::new());
         for mention in reference::mentions(&call.arguments, !self.start.plans_whole_values()) {
             if let Some(span) = self.later.get(mention.name) {
                 let own = call.call_id.as_deref() == Some(mention.name);
@@ -372,13 +383,13 @@ impl Block<'_> {
                 }
                 continue;
             };
-            pointers.push(mention.pointer);
+            references.push((mention.pointer, *ticket));
             if !needs.contains(ticket) {
                 needs.push(*ticket);
             }
         }
         self.refuse_reference_in_text(call)?;
-        Ok((pointers, needs))
+        Ok((references, needs))
     }
 
     /// Refuses text that names a call of this block: it would be sent as it is, before that call has run.

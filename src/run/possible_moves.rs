@@ -25,7 +25,7 @@ impl RunMachine {
     /// The moves that the next reply can make.
     pub fn possible_moves(&self) -> PossibleMoves {
         let (state, setup) = (&self.state, &self.setup);
-        let calls = state.position.last_turn.is_none();
+        let calls = state.position.last_turn.is_none() && !state.conversation.refused.leaves_an_answer();
         let called = !setup.call_first || state.calls.called || !calls;
         // An answer before any result was read would be made up: a call is to come first so that there is one.
         let finish =

@@ -222,10 +222,14 @@ impl RunMachine {
             }
             // The calls before it are needed to know what its references mean; they are planned with it.
             let before = calls.get(..=*position).unwrap_or_default();
-            let Ok(planned) = plan::calls(before, &self.state.calls.batch, &self.state, &self.setup, &self.start)
+            let Ok(mut planned) = plan::calls(before, &self.state.calls.batch, &self.state, &self.setup, &self.start)
             else {
                 return;
             };
+            // The refusal of one is that of the whole reply, which is told when it has ended.
+            if self.judge(&mut planned, before, now).is_err() {
+                return;
+            }
             // A call that waits for one which has not started can't start early either.
             if let Some(mut call) = planned.into_iter().find(|planned| planned.call == *position) {
                 call.ticket = self.state.calls.tickets.next_id();

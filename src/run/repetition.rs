@@ -197,6 +197,7 @@ mod tests {
                 answer_key: None,
                 answered_by: None,
                 untrusted: false,
+                origins: std::sync::Arc::default(),
                 arguments: None,
                 turn: 1,
                 call_id: None,

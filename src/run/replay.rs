@@ -2,14 +2,15 @@
 //! replies in older logs it is the moves and violations that are taken.
 
 use super::event::{Event, FailedAttempt, FailedCall, Note, Record, Shortened, StopReason};
+use super::judge::Judged;
 use super::limits::Limit;
-use super::machine::{ReplayedLimits, RunMachine, SharedLimits};
+use super::machine::{ReplayedLimits, RunMachine, SharedLimits, Verdict};
 use super::model_name::{ModelName, ReplyDetails};
 use super::outside::Told;
 use super::resume::{self, LoadError};
 use super::state::Phase;
 use crate::ticket::External;
-use crate::tool::MoreApproval;
+use crate::tool::{Approval, MoreApproval};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,6 +72,15 @@ pub(super) fn replayed_limits(records: &[Arc<Record>]) -> SharedLimits {
                 }
             }
             Event::Noted { note: Note::Exhausted(limit) } => drop(replayed.limits.insert(record.seq, *limit)),
+            Event::Violated { violation, .. } if violation.is_of_values() => {
+                replayed.refused.insert(record.seq, (**violation).clone());
+            }
+            Event::TicketOpened(opened) if opened.reason.is_some() || !opened.origins.is_empty() => {
+                let asked = if opened.reason.is_some() { Approval::Needed } else { Approval::NotNeeded };
+                let judged = Judged { origins: opened.origins.clone(), reason: opened.reason.clone() };
+                let verdict = Verdict { judged, approval: asked };
+                replayed.verdicts.insert(opened.ticket, verdict);
+            }
             Event::ArgumentsFilled { .. } => drop(replayed.filled.insert(record.seq)),
             Event::TicketCompleted { outcome, spent: Some(spent), .. } if outcome.is_cancelled() => {
                 replayed.spent.insert(record.seq, **spent);

@@ -4,6 +4,7 @@ use super::account::Spent;
 use super::event::{Shortened, Usage};
 use super::limits::Limit;
 use super::model_name::ModelName;
+use super::refused_values::RefusedValues;
 use super::repetition::Repetition;
 use super::said::SaidUnderKey;
 use super::state::{Calls, Conversation, Ending, Offered, OpenCall, Phase, Position, RunState, Spending};
@@ -98,6 +99,13 @@ pub(super) struct StoredState {
     changed: BTreeSet<TicketId>,
     #[serde(default, skip_serializing_if = "is_false")]
     untrusted: bool,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    read_untrusted: BTreeMap<TicketId, u32>,
+    /// None in states of versions that did not keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "RefusedValues::is_empty")]
+    refused: RefusedValues,
     #[serde(rename = "tellings")]
     entries: Vec<MessageEntry>,
 }
@@ -119,10 +127,8 @@ fn is_at_start(position: &usize) -> bool {
 impl From<RunState> for StoredState {
     fn from(state: RunState) -> Self {
         let RunState { conversation, calls, spending, position } = state;
-        let (offered, offered_spans) = match position.offered {
-            Some(offered) => (Some(Box::new(offered.moved)), offered.spans),
-            None => (None, TextSpans::default()),
-        };
+        let offered = position.offered.map(|offered| (Some(Box::new(offered.moved)), offered.spans));
+        let (offered, offered_spans) = offered.unwrap_or_default();
         Self {
             result_bytes: conversation.result_bytes,
             framed: conversation.framed,
@@ -175,6 +181,9 @@ impl From<RunState> for StoredState {
             own_task: conversation.own_task,
             changed: conversation.changed,
             untrusted: conversation.untrusted,
+            read_untrusted: conversation.read_untrusted,
+            words: (!conversation.words_lost && !conversation.words.is_empty()).then_some(conversation.words),
+            refused: conversation.refused,
             entries: conversation.entries,
         }
     }
@@ -259,6 +268,10 @@ impl StoredState {
             result_bytes: self.result_bytes,
             framed: self.framed,
             untrusted: self.untrusted,
+            read_untrusted: self.read_untrusted,
+            words_lost: self.words.is_none() && (self.said || self.said_at > 0),
+            words: self.words.unwrap_or_default(),
+            refused: self.refused,
         }
     }
 }

@@ -6,6 +6,7 @@ mod list;
 pub use external::External;
 pub use list::TicketList;
 
+use crate::origin::{Origin, as_map};
 use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
@@ -195,6 +196,9 @@ pub struct Ticket {
     pub kind: TicketKind,
     /// The tool called; `DELEGATE` for that move.
     pub tool: Arc<str>,
+    /// Where its values come from, by the JSON pointers of its arguments, as far as somebody has asked.
+    #[serde(default, with = "as_map", skip_serializing_if = "<[_]>::is_empty")]
+    pub origins: Arc<[(String, Origin)]>,
     /// The role that the run of a task has (chatty).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,

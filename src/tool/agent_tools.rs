@@ -85,5 +85,7 @@ fn spec(name: &str, description: &str, parameters: Json, kind: ToolKind) -> Tool
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,
+        values: std::collections::BTreeMap::new(),
+        asks_untrusted: false,
     }
 }

@@ -246,6 +246,8 @@ impl AnswerType {
                 queue: None,
                 reads: std::collections::BTreeMap::new(),
                 external: None,
+                values: std::collections::BTreeMap::new(),
+                asks_untrusted: false,
             };
             ToolSet::new(vec![spec]).ok()
         });

@@ -95,6 +95,8 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
             queue: None,
             reads: std::collections::BTreeMap::new(),
             external: None,
+            values: std::collections::BTreeMap::new(),
+            asks_untrusted: false,
         }
     };
     vec![

@@ -21,10 +21,10 @@ const DEPTH_OF_ANY: usize = 8;
 const TRIED: usize = 40;
 
 /// Names that no task asks for, one for each argument.
-const NAMES: [&str; 4] = ["Marlowe", "Quillfern", "Tolvane", "Haddick"];
+pub(super) const NAMES: [&str; 4] = ["Marlowe", "Quillfern", "Tolvane", "Haddick"];
 
 /// What stands for a name in a second call. They are rare too.
-const OTHERS: [(&str, &str); 6] = [
+pub(super) const OTHERS: [(&str, &str); 6] = [
     ("Marlowe", "Grennan"),
     ("Quillfern", "Hatherby"),
     ("Tolvane", "Ossery"),
@@ -33,8 +33,21 @@ const OTHERS: [(&str, &str); 6] = [
     ("447 + 82", "318 + 65"),
 ];
 
+/// The names of tests in place of those of examples, of the same length.
+const IN_TESTS: [(&str, &str); 9] = [
+    ("Marlowe", "Ashwell"),
+    ("Quillfern", "Birchdale"),
+    ("quillfern", "birchdale"),
+    ("QUILLFERN", "BIRCHDALE"),
+    ("Tolvane", "Corbeck"),
+    ("Haddick", "Denholm"),
+    ("marrowby", "elmstone"),
+    ("QF", "BD"),
+    ("6f1d3c8a", "7a2e4d9b"),
+];
+
 /// Words of an argument's name or format, and what stands for it.
-const KINDS: [(&str, &str); 12] = [
+pub(super) const KINDS: [(&str, &str); 12] = [
     ("email", "quillfern@example.org"),
     ("date-time", "1987-03-19T04:47:00Z"),
     ("datetime", "1987-03-19T04:47:00Z"),
@@ -50,7 +63,7 @@ const KINDS: [(&str, &str); 12] = [
 ];
 
 /// Strings for patterns that no name fits.
-const SHAPES: [&str; 16] = [
+pub(super) const SHAPES: [&str; 16] = [
     "quillfern",
     "QUILLFERN",
     "quillfern marrowby",
@@ -109,9 +122,17 @@ impl ToolSet {
         (arguments != sample.arguments).then_some(arguments)
     }
 
-    /// The required arguments of a tool, with values that its schema allows. `None` where none were found.
+    /// The required arguments of a tool, with values that its schema allows. `None` where none were found. They are not
+    /// those of examples, which are refused in a run.
     pub fn sample_arguments(&self, tool: &ToolSpec) -> Option<Map<String, Json>> {
-        self.made_up(tool, DEPTH_OF_ANY)
+        let mut arguments = self.made_up(tool, DEPTH_OF_ANY)?;
+        for (name, value) in &arguments.clone() {
+            arguments.insert(name.clone(), for_tests(value));
+            if !self.passes(tool, &arguments, &[]) {
+                arguments.insert(name.clone(), value.clone());
+            }
+        }
+        Some(arguments)
     }
 
     fn made_up(&self, tool: &ToolSpec, depth: usize) -> Option<Map<String, Json>> {
@@ -154,6 +175,19 @@ fn other(value: &Json) -> Json {
         Json::Array(items) => items.iter().map(other).collect(),
         Json::Object(map) => map.iter().map(|(name, value)| (name.clone(), other(value))).collect(),
         Json::Bool(_) | Json::Null => value.clone(),
+    }
+}
+
+/// The same with the names that tests have.
+fn for_tests(value: &Json) -> Json {
+    match value {
+        Json::String(text) => {
+            let replaced = IN_TESTS.iter().fold(text.clone(), |text, (name, other)| text.replace(name, other));
+            Json::String(replaced)
+        }
+        Json::Array(items) => items.iter().map(for_tests).collect(),
+        Json::Object(map) => map.iter().map(|(name, value)| (name.clone(), for_tests(value))).collect(),
+        Json::Bool(_) | Json::Null | Json::Number(_) => value.clone(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One tool as the model is shown it.
 
+use super::level::Level;
 use crate::ticket::{External, is_false};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -120,6 +121,12 @@ pub struct ToolSpec {
     /// Set for a tool that is never called: its results come from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Arc<External>>,
+    /// How well the origins of its arguments must be known, by their names; that of the empty name is for all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Level>,
+    /// Whether a call waits for a person's approval if a value of it has no trusted origin.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub asks_untrusted: bool,
 }
 
 /// The keyword for `reads`, where schemas are compared.

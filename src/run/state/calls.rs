@@ -1,7 +1,8 @@
 //! The calls of a run: their tickets, those that are open, and what is known of calls that were made before.
 
 use crate::reply::Value;
-use crate::run::event::{FailedCall, Opened};
+use crate::run::event::FailedCall;
+use crate::run::opened::Opened;
 use crate::run::repetition::{self, Repetition};
 use crate::ticket::{TicketId, TicketKind, TicketList, is_false};
 use crate::tool::MoreApproval;

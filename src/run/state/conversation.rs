@@ -3,6 +3,7 @@
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, ToolCall, unknown_keys};
 use crate::run::event::Shortened;
+use crate::run::refused_values::RefusedValues;
 use crate::run::said::SaidUnderKey;
 use crate::ticket::{TicketId, TicketList};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,14 @@ pub struct Conversation {
     pub(in crate::run) own_task: Option<Arc<str>>,
     /// Tickets that were opened or changed since the last message.
     pub(in crate::run) changed: BTreeSet<TicketId>,
+    /// What counts as the user's words since the task: each message, and the answer of the model that it follows.
+    pub(in crate::run) words: Vec<Arc<str>>,
+    /// Whether words of the user are missing, because a version that did not keep them has compacted the log.
+    pub(in crate::run) words_lost: bool,
+    /// The untrusted results that the model was shown, with the turn of the first request that had them.
+    pub(in crate::run) read_untrusted: BTreeMap<TicketId, u32>,
+    /// The calls that were refused because of where their values come from.
+    pub(in crate::run) refused: RefusedValues,
     /// What the next message tells beside the results of the last reply's calls.
     pub(in crate::run) entries: Vec<MessageEntry>,
 }
@@ -53,6 +62,11 @@ impl Conversation {
     /// The run's own task, as the list of tickets describes it. `None` where the list does not have it.
     pub fn own_task(&self) -> Option<&str> {
         self.own_task.as_deref()
+    }
+
+    /// The positions of refused replies that the model is shown no longer, with the message behind each.
+    pub fn hidden_replies(&self) -> Vec<usize> {
+        self.refused.hidden(self.messages.len().saturating_sub(1)).collect()
     }
 
     /// Whether the model was shown the result of any call.

@@ -4,9 +4,10 @@ use super::{Ending, Offered, Phase, RunState};
 use crate::codes::Code;
 use crate::protocol::{Message, MessageEntry, Move, Protocol, Role, Violation, feedback, own_task};
 use crate::reply::Value;
-use crate::run::event::{Event, Note, Opened, Start};
+use crate::run::event::{Event, Note, Start};
 use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
+use crate::run::opened::Opened;
 use crate::run::repetition;
 use crate::ticket::{Ticket, TicketId, TicketKind};
 use std::sync::Arc;
@@ -98,6 +99,7 @@ impl RunState {
 
     fn on_moved(&mut self, moved: &Move, protocol: &dyn Protocol) {
         self.position.violations = 0;
+        self.conversation.refused.on_moved();
         self.position.midway = false;
         self.position.offered = None;
         match moved {
@@ -133,8 +135,14 @@ impl RunState {
         self.position.phase = if protocol.background() { Phase::Settling } else { Phase::Calling };
     }
 
-    fn on_user_said(&mut self, text: &str, at: f64) {
+    fn on_user_said(&mut self, text: &Arc<str>, at: f64) {
         self.conversation.said = true;
+        if let Some((answer, _)) = &self.position.answer {
+            let answer = answer.as_str().map_or_else(|| answer.to_json(), str::to_owned);
+            self.conversation.words.push(answer.into());
+        }
+        self.conversation.words.push(Arc::clone(text));
+        self.conversation.refused.on_user_said();
         self.calls.repetition.on_user_said();
         self.conversation.add_task(text);
         if self.position.ending.take().is_some() {
@@ -174,6 +182,8 @@ impl RunState {
             checks_approval,
             external,
             untrusted,
+            origins,
+            reason,
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
@@ -188,7 +198,7 @@ impl RunState {
             role: role.and_then(Value::as_str).map(str::to_owned),
             detached: *detached,
             parked: *needs_approval,
-            approval_reason: None,
+            approval_reason: reason.clone(),
             decision: None,
             approved_by: None,
             external: external.clone(),
@@ -196,6 +206,7 @@ impl RunState {
             awaits_result: external.is_some() && needs.is_empty() && !needs_approval && !checks_approval,
             answered_by: None,
             untrusted: *untrusted,
+            origins: origins.clone().into(),
             arguments: Some(Arc::clone(arguments)),
             turn: *turn,
             call_id: call_id.clone(),
@@ -277,6 +288,8 @@ impl RunState {
         self.calls.drop_early();
         let raw = self.conversation.messages.last().map_or("", |message| &message.content);
         let feedback = feedback::render(protocol, violation, raw);
+        let reply = self.conversation.messages.len().saturating_sub(1);
+        self.conversation.refused.on_violated(violation, reply);
         self.conversation.entries.push(if protocol.pairs_results() {
             let call = violation.span.and_then(|span| protocol.call_at(raw, span));
             MessageEntry::Refused { feedback, call }

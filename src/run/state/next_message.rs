@@ -27,7 +27,10 @@ impl RunState {
             let mut listed = std::mem::take(&mut self.conversation.changed);
             listed.extend(self.calls.open.keys());
             let listed: Vec<TicketId> = listed.into_iter().collect();
-            self.conversation.untrusted |= self.shows_untrusted(&entries, protocol);
+            for id in self.shown_untrusted(&entries, protocol) {
+                self.conversation.untrusted = true;
+                self.conversation.read_untrusted.entry(id).or_insert(turn);
+            }
             let reply = self.answered(protocol);
             let outcomes = Outcomes {
                 tickets: &self.calls.tickets,
@@ -53,6 +56,10 @@ impl RunState {
                     }
                 }
                 message.short = Some(protocol.message(&entries, outcomes).into());
+            }
+            let is_feedback = |entry| matches!(entry, &MessageEntry::Violation(_) | &MessageEntry::Refused { .. });
+            if said || !entries.iter().all(is_feedback) {
+                self.conversation.refused.keep(self.conversation.messages.len().saturating_sub(1));
             }
             if said {
                 self.conversation.said_at = self.conversation.messages.len();
@@ -110,8 +117,8 @@ impl RunState {
         self.shown(entries, protocol).flat_map(|ticket| &ticket.parts).cloned().collect()
     }
 
-    /// Whether these entries show an untrusted result.
-    fn shows_untrusted(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> bool {
-        self.shown(entries, protocol).any(Ticket::tells_untrusted)
+    /// The untrusted results that these entries show.
+    fn shown_untrusted(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> Vec<TicketId> {
+        self.shown(entries, protocol).filter(|ticket| ticket.tells_untrusted()).map(|ticket| ticket.id).collect()
     }
 }

@@ -58,6 +58,8 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,
+        values: std::collections::BTreeMap::new(),
+        asks_untrusted: false,
     }
 }
 
@@ -78,6 +80,8 @@ pub(crate) fn empty_spec(name: &str) -> ToolSpec {
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,
+        values: std::collections::BTreeMap::new(),
+        asks_untrusted: false,
     }
 }
 

@@ -130,6 +130,8 @@ pub(crate) fn tool(name: &str, parameters: Json) -> ToolSpec {
         queue: None,
         reads: std::collections::BTreeMap::new(),
         external: None,
+        values: std::collections::BTreeMap::new(),
+        asks_untrusted: false,
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> RunMachine {
         early_stop: true,
         checks_answer: false,
         ends_at_call: false,
+        values: None,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

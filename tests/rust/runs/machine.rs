@@ -37,6 +37,7 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> RunMachine {
         early_stop: true,
         checks_answer: false,
         ends_at_call: false,
+        values: None,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

@@ -79,6 +79,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
         call_first: false,
         checks_answer: false,
         ends_at_call: false,
+        values: None,
         early_start: !flag(2),
         early_stop: !flag(3),
     })

@@ -89,7 +89,14 @@ fn kept() -> BTreeMap<String, String> {
 
 fn state_of(event: &str) -> Option<String> {
     let Ok(Event::Compacted { state, .. }) = serde_json::from_str(event) else { return None };
-    Some(serde_json::to_string(&state).unwrap())
+    let mut state: serde_json::Value = serde_json::to_value(&state).unwrap();
+    // What states have that the file was written before.
+    let fields = state.as_object_mut().unwrap();
+    fields.shift_remove("words");
+    for ticket in fields["tickets"]["tickets"].as_array_mut().unwrap() {
+        ticket.as_object_mut().unwrap().shift_remove("origins");
+    }
+    Some(state.to_string())
 }
 
 /// Every state of the file is read, and stored again as it was.

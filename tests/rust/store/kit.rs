@@ -73,6 +73,7 @@ pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
         early_stop: true,
         checks_answer: false,
         ends_at_call: false,
+        values: None,
         early_start: true,
     })
 }
@@ -158,6 +159,8 @@ pub(crate) fn opened(ticket: u32) -> Event {
             .is_multiple_of(2)
             .then(|| Arc::new(serde_json::from_str(r#"{"returns": {"type": "string"}, "timeout": 2.5}"#).unwrap())),
         untrusted: ticket.is_multiple_of(5),
+        origins: Vec::new(),
+        reason: None,
     }))
 }
 

@@ -162,6 +162,7 @@ fn setup(protocol: Arc<dyn Protocol>, tools: Vec<ToolSpec>) -> Arc<Setup> {
         early_stop: true,
         checks_answer: false,
         ends_at_call: false,
+        values: None,
         early_start: true,
     })
 }

@@ -107,6 +107,7 @@ impl Scope {
             early_stop: true,
             checks_answer: false,
             ends_at_call: false,
+            values: None,
             early_start: false,
         })
     }
