@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from callslip.models.local import LocalModel
     from callslip.models.testing import FunctionModel, ScriptedModel
     from callslip.openapi import OpenAPI
+    from callslip.origins import Origin
     from callslip.parts import File, Image
     from callslip.protocols import (
         ChattyProtocol,
@@ -118,6 +119,7 @@ __all__ = [
     "NativeProtocol",
     "NotDone",
     "OpenAPI",
+    "Origin",
     "PartialCall",
     "Pending",
     "Priced",
@@ -192,6 +194,7 @@ _HOMES = {
     "callslip.openapi": "OpenAPI",
     "callslip.parts": "File Image",
     "callslip.protocols": "ChattyProtocol NativeProtocol ReactProtocol TicketProtocol",
+    "callslip.origins": "Origin",
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage Waiting",
     "callslip.sandbox": (
@@ -216,6 +219,7 @@ _MODULES = {
     "mcp",
     "models",
     "openapi",
+    "origins",
     "otel",
     "parts",
     "protocols",

@@ -124,6 +124,14 @@ class TicketRow:
     def arguments(self) -> str | None:
         """The checked arguments as JSON; `None` in logs compacted before version 3."""
 
+    @property
+    def origins(self) -> str | None:
+        """The origins of its values as JSON text of an object; `None` if they were not traced."""
+
+    @property
+    def influenced(self) -> list[str]:
+        """Ids of the untrusted results that the model had read."""
+
 @final
 class RunRow:
     """One run of a store."""
@@ -1085,6 +1093,12 @@ class EnvelopeWriter:
     def fault(self, message: str, raw: str) -> str: ...
     def finish(self, cut: bool) -> str: ...
 
+def hidden_replies(run: RunView) -> list[int]:
+    """The positions of the refused replies that are no longer sent to the model."""
+
+def set_can_ask(run: RunView, can_ask: bool) -> None:
+    """Tell a run whether its driver has an approver."""
+
 @final
 class Setup:
     """What the runs of an agent share."""
@@ -1105,6 +1119,8 @@ class Setup:
         early_start: bool,
         checks_answer: bool,
         ends_at_call: bool,
+        values: str | None,
+        values_by_model: bool,
     ) -> Setup: ...
 
 @final

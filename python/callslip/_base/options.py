@@ -15,6 +15,7 @@ __all__ = [
     "check_dict_of_texts",
     "check_filter",
     "check_flag",
+    "check_flags",
     "check_known",
     "check_new_file",
     "check_number",
@@ -69,6 +70,12 @@ def check_flag(name: str, value: object) -> None:
     """
     if not isinstance(value, bool):
         raise UsageError(f"expected {name}=True or False: got {shown(value)}")
+
+
+def check_flags(**flags: object) -> None:
+    """Raise `UsageError` if one of these options is neither `True` nor `False`."""
+    for name, flag in flags.items():
+        check_flag(name, flag)
 
 
 def check_whole(

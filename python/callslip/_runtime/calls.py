@@ -10,6 +10,7 @@ from callslip.tools._context import enclosing_call
 
 if TYPE_CHECKING:
     from callslip._runtime.session import RunSession
+    from callslip.origins import Origin
     from callslip.parts import File
     from callslip.runs import Run
     from callslip.tools import Context
@@ -56,6 +57,11 @@ class Call:
         """Images and files of the run so far, by their labels; none when the run is gone."""
         run = self._run()
         return {} if run is None else run.parts
+
+    def origins(self, ticket_id: str) -> dict[str, Origin]:
+        """Return where the values of a call come from; nothing when the run is gone."""
+        run = self._run()
+        return {} if run is None else _origins(run, ticket_id)
 
     def end(self) -> None:
         """Mark the call as over, and take it out of this context."""
@@ -115,10 +121,19 @@ class ProgramCall:
         """Images and files of the run so far, by their labels."""
         return self._run.parts
 
+    def origins(self, ticket_id: str) -> dict[str, Origin]:
+        """Return where the values of a call come from."""
+        return _origins(self._run, ticket_id)
+
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
         """Drop the report: progress is that of a call."""
+
+
+def _origins(run: Run[Any], ticket_id: str) -> dict[str, Origin]:
+    known = (ticket for ticket in run.tickets if ticket.id == ticket_id)
+    return next((ticket.origins for ticket in known), {})
 
 
 def enclosing_session() -> tuple[RunSession, int] | None:

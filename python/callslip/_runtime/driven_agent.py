@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from callslip.models._call import ModelCall
     from callslip.protocols import Protocol as AnyProtocol
     from callslip.store import TicketStore
-    from callslip.tools import Context, Tool
+    from callslip.tools import Context, Tool, ValueLevel
     from callslip.tools._toolbox import Toolbox
 
 __all__ = ["DrivenAgent"]
@@ -78,6 +78,9 @@ class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
 
     @property
     def store(self) -> TicketStore | None: ...
+
+    @property
+    def values(self) -> ValueLevel | None: ...
 
     @property
     def _ends_at_call(self) -> bool: ...

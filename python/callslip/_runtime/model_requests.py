@@ -7,6 +7,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from callslip import _core
 from callslip._base.connections import unreached
 from callslip._base.failure import message_of, one_line
 from callslip._base.redaction import redact_likely_secrets
@@ -122,9 +123,17 @@ class ModelRequests:
             UsageError: The history policy failed.
         """
         messages = self._run._sent_messages
+        shown: Messages = messages
         if self.shown is not None:
-            return self.shown.choose(messages)
-        return self._choose_messages(messages) if callable(self._agent.history) else messages
+            shown = self.shown.choose(messages)
+        elif callable(self._agent.history):
+            shown = self._choose_messages(messages)
+        replies = _core.hidden_replies(self._run._core)
+        if not replies:
+            return shown
+        # A reply that was refused for its values, and why, is no example for the next one.
+        hidden = {id(messages[at]) for reply in replies for at in (reply, reply + 1)}
+        return [message for message in shown if id(message) not in hidden]
 
     def _report_violation(self) -> None:
         """Report the violation of the last reply to the model, which sent a grammar with it."""

@@ -53,6 +53,7 @@ _askers: WeakKeyDictionary[Run[Any], Askers] = WeakKeyDictionary()
 
 def _keep_askers(session: RunSession, askers: Askers) -> None:
     session.askers = _askers[session.run] = askers
+    _core.set_can_ask(session.core, askers.approve is not None)
 
 
 def new_run_id() -> str:
@@ -305,4 +306,5 @@ def continued_session(agent: DrivenAgent, run: Run, commands: list[_core.Command
         root=run.id,
     )
     session.askers = _askers.get(run, NOBODY)
+    _core.set_can_ask(run._core, session.askers.approve is not None)
     return session

@@ -83,6 +83,8 @@ class RunSetup:
             early_start=self.starts_early,
             checks_answer=agent._answers.are_checked,
             ends_at_call=ends_at_call,
+            values=agent.values or agent._model.value_level,
+            values_by_model=agent.values is None,
         )
 
     def prompt_with(self, instructions: str) -> str:

@@ -30,7 +30,7 @@ async def verdict(
         arguments: The final arguments, which the check may change without effect.
         context: The context of the call.
     """
-    if isinstance(check, bool):
+    if isinstance(check, bool | str):
         return True, None
     try:
         result = await called(check, arguments, context)
@@ -53,7 +53,7 @@ def verdict_sync(
     Returns:
         The verdict; an awaitable of it if the check turns out to be async.
     """
-    if isinstance(check, bool):
+    if isinstance(check, bool | str):
         return True, None
     try:
         result: Any = check(arguments, context)

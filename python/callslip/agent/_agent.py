@@ -58,6 +58,7 @@ from callslip.runs import Run, RunResult
 from callslip.runs._result import AnswerT
 from callslip.tools import Tools
 from callslip.tools._context import check_may_block
+from callslip.tools._levels import checked_level
 from callslip.tools._toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from callslip.models._reply import Model
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
-    from callslip.tools import NeedsApproval
+    from callslip.tools import NeedsApproval, ValueLevel
 
 __all__ = ["Agent"]
 
@@ -104,29 +105,28 @@ class Agent(AgentRuns[AnswerT]):
         tools: Functions, `Tool`s and sources of them, such as `MCPServer`; or an `OpenAPI` document
             with its handlers.
         limits: The limits of each run. Default: `Limits()`.
-        on_limit: At a limit, `"answer"` grants one last turn without tools, and `"raise"` raises
-            `LimitExceeded`. Default: `"answer"`.
-        on_open_tickets: At the end of a run, `"wait"` for calls in progress, or `"cancel"` them.
-            Default: `"wait"`.
+        on_limit: `"answer"` (default) grants one last turn without tools; `"raise"` raises
+            `LimitExceeded`.
+        on_open_tickets: At the end, `"wait"` (default) for calls in progress, or `"cancel"` them.
         store: The store of the runs: a `TicketStore`, the path of an SQLite file, which is created
             if it does not exist, or the URL of a database. Without a store, a run is only an object
             in memory.
         name: Recorded with every run. `resume_all` resumes the runs of this name.
-        delegate: Whether a run may start child runs for tasks, up to `Limits.depth` levels: by
-            `DELEGATE` in the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty, and
-            `delegate_task` in react. Default: `True` in the ticket protocol and in chatty with
-            `roles`, else `False`.
+        delegate: Whether a run may start child runs, up to `Limits.depth` levels: by `DELEGATE` in
+            the ticket protocol, `spawn_agent` and `wait_for_agents` in chatty, `delegate_task` in
+            react. Default: `True` in the ticket protocol and with `roles`, else `False`.
         python: Whether the model may run scripts, by the tool `execute_python_code`: a
             `PythonRunner`, or `True` for one with its defaults.
         roles: A `Role` or an `Agent` for each role that the model may spawn agents for (chatty).
             For any other role, it is this agent.
-        history: Chooses the messages that the model is shown, for example `KeepLast(20)` or
-            `Summarize(model)`. Default: all messages, and fewer once they fill the context of the
-            model (`history_shortened` in the log).
+        history: Chooses the messages that the model is shown, such as `KeepLast(20)`. Default: all
+            of them, and fewer once they fill its context (`history_shortened` in the log).
         grammar: Whether a model that accepts `grammar` is passed a grammar of the valid replies.
         seed: Passed to a model that accepts `seed`.
         max_tokens: Output tokens of one reply, at most. Passed to a model that accepts it.
-        stop: Stop sequences. Passed to a model that accepts `stop`.
+        stop: Stop sequences, passed likewise.
+        values: The `ValueLevel` of calls whose tools have none. Default: `"strict"` for
+            `LocalModel` and tools with an effect, else `"any"`.
 
     Attributes:
         system_prompt: The system prompt of runs, without instructions that a function returns.
@@ -178,6 +178,7 @@ class Agent(AgentRuns[AnswerT]):
         seed: int | None = None,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
+        values: ValueLevel | None = None,
     ) -> None:
         given = dict(locals())
         del given["self"]
@@ -202,6 +203,7 @@ class Agent(AgentRuns[AnswerT]):
         self.name = name
         self.limits: Limits = Limits() if limits is None else check_limits(limits)
         self.on_limit, self.on_open_tickets = on_limit, on_open_tickets
+        self.values: ValueLevel | None = checked_level(values)
         self._setup = RunSetup(self, delegates=delegate and self.limits.depth != 0, agents=True)
         check_takes_tools(self._model, self.protocol)
         check_tool_names(self.protocol, self._tools)
@@ -288,8 +290,7 @@ class Agent(AgentRuns[AnswerT]):
                 never stored. Default: inside a tool, the `deps` of the calling run; else `None`.
             limits: The limits of this run, instead of the agent's limits. They are stored with it.
             messages: An earlier conversation, which the model reads before the task: mappings with
-                `role`, `"user"` or `"assistant"`, and `content`, like a task. It is kept with the
-                run.
+                `role`, `"user"` or `"assistant"`, and `content`, like a task.
             approve: Decides on calls that are awaiting approval, of this run and its child runs: a
                 function of a `Ticket`, such as `at_terminal`, that returns an `ApprovalDecision`.
                 A sync function is called in a thread, for one call at a time.

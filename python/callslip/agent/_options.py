@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from callslip.roles import Role
     from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
-    from callslip.tools import Context, Tools
+    from callslip.tools import Context, Tools, ValueLevel
     from callslip.tools._toolbox import Toolbox
 
 __all__ = [
@@ -80,6 +80,7 @@ class AgentOptions(TypedDict, total=False):
     seed: int | None
     max_tokens: int | None
     stop: Sequence[str]
+    values: ValueLevel | None
 
 
 class OverrideOptions(AgentOptions, total=False):

@@ -26,6 +26,7 @@ def lines_of(call: CallView, width: int, encoding: str) -> list[str]:
     texts.append(("  Tool: ", call.tool if call.request is None else call.request))
     for label, lines in labelled:
         texts += [(f"    {label.ljust(room)} | ", line) for line in lines]
+    texts += [("  From: ", f"{row.name}: {row.whence}") for row in call.rows if row.whence]
     texts += [("  Look: ", note) for note in call.notes]
     if call.reason:
         texts += [("  Reason: ", line) for line in call.reason.split("\n")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from callslip._base.call_line import call_line
@@ -14,6 +14,7 @@ from callslip.approval._defaults import defaults_inside, is_default
 from callslip.approval._lines import lines_of
 
 if TYPE_CHECKING:
+    from callslip.origins import Origin
     from callslip.runs import Ticket
 
 __all__ = ["CallRow", "CallView", "view"]
@@ -39,6 +40,8 @@ class CallRow:
         description: What the tool says of the parameter; `None` for nothing.
         notes: Characters of the value that are not seen, or are taken for others: one text for
             each.
+        whence: Where the value comes from, in a few words, such as `from T3, untrusted`; empty if
+            it was not traced. Of a list or an object: those of its values that differ.
     """
 
     name: str
@@ -48,6 +51,7 @@ class CallRow:
     type: str | None
     description: str | None
     notes: tuple[str, ...]
+    whence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ def view(ticket: Ticket) -> CallView:
     spec = ticket.tool_spec or {}
     arguments = ticket.arguments or {}
     rows = tuple(_rows(ticket.tool, arguments, spec.get("parameters") or {}))
+    rows = tuple(_with_origin(row, ticket.origins) for row in rows)
     is_operation = " " in ticket.tool
     return CallView(
         run_id=named(ticket.run_id),
@@ -162,6 +167,16 @@ def _rows(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) ->
         if is_operation and "default" not in own:
             continue
         yield _left_out(name, own)
+
+
+def _with_origin(row: CallRow, origins: Mapping[str, Origin]) -> CallRow:
+    """Return a row with where its value comes from."""
+    if row.origin != "given":
+        return row
+    pointer = "/" + row.name.replace("~", "~0").replace("/", "~1")
+    inside = (one for at, one in origins.items() if at == pointer or at.startswith(f"{pointer}/"))
+    words = dict.fromkeys(word for one in inside if (word := str(one)))
+    return replace(row, whence="; ".join(words))
 
 
 def _row(name: str, value: Any, schema: Any, origin: Literal["given", "default"]) -> CallRow:

@@ -7,6 +7,7 @@ from typing import Any
 
 from callslip._base.usage import Usage
 from callslip._core import Delta
+from callslip.origins import Origin, Place
 
 __all__ = ["fields_of", "fields_of_delta"]
 
@@ -25,11 +26,17 @@ _DELTAS: dict[type[Delta], str] = {
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of an object of a dataclass by their names, with its usage as a dict."""
-    return {
-        field.name: fields_of(own) if isinstance(own, Usage) else own
-        for field in fields(value)
-        for own in (getattr(value, field.name),)
-    }
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Usage | Origin | Place):
+        return fields_of(value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict) and value and all(isinstance(one, Origin) for one in value.values()):
+        return {name: fields_of(one) for name, one in value.items()}
+    return value
 
 
 def fields_of_delta(delta: Delta) -> dict[str, Any]:

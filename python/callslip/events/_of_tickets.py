@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from callslip.events._event import Event, EventKind, Json, ticket_id
+from callslip.origins import Origin
+from callslip.origins._read import origins_of
 
 __all__ = [
     "ApprovalChecked",
@@ -41,6 +43,8 @@ class TicketOpened(Event):
             `returns`, the JSON Schema of the result, `timeout` in seconds, and `asks` for a
             question of `ask_user`, each if there is one. `None` for other calls.
         untrusted: Whether its result will be untrusted, as far as is known; see `Ticket.untrusted`.
+        origins: As `Ticket.origins`.
+        reason: Why it needs approval, if its values are the reason; else `None`.
     """
 
     kind: ClassVar[EventKind] = "ticket_opened"
@@ -59,9 +63,13 @@ class TicketOpened(Event):
     coerced: list[str] = field(default_factory=list)
     external: Json | None = None
     untrusted: bool = False
+    origins: dict[str, Origin] = field(default_factory=dict)
+    reason: str | None = None
 
     @classmethod
     def _fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        if "origins" in data:
+            data["origins"] = origins_of(data["origins"])
         if "kind" in data:
             data["ticket_kind"] = data.pop("kind")
         data["needs"] = [ticket_id(number) for number in data["needs"]]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from callslip import _core
     from callslip.fleet._driven import Claim, ForRuns
+    from callslip.origins import Origin
     from callslip.parts import File
     from callslip.store import TicketStore
 
@@ -218,6 +219,11 @@ class _State:
         self._run_id = run_id
         self.cancelled = False
         self.over = False
+
+    def origins(self, ticket_id: str) -> dict[str, Origin]:
+        """Return where the values of a call come from."""
+        tickets = self._store.run(self._run_id).tickets
+        return next((ticket.origins for ticket in tickets if ticket.id == ticket_id), {})
 
     @property
     def parts(self) -> dict[str, File]:

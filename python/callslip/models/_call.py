@@ -156,6 +156,12 @@ class ModelCall:
         return any(getattr(one.model, "is_scripted", None) is True for one in self.leaves())
 
     @property
+    def value_level(self) -> str | None:
+        """The level of values that it asks for, the strictest of those inside; `None` for none."""
+        asked = [getattr(_unbound(one.model), "value_level", None) for one in self.leaves()]
+        return next((level for level in ("trusted", "strict", "stated") if level in asked), None)
+
+    @property
     def name(self) -> str:
         """The name of the model at its server, or else of the function or class."""
         inner = _unbound(self.model)

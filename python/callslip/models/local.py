@@ -75,10 +75,14 @@ class LocalModel:
         bounds: The limits in force; `None` for no limits.
         model: The name of the model: that of its file, without the ending.
         provider: `"local"`.
+        value_level: The level of values for agents that state none: `"strict"`; see `ValueLevel`.
 
     Raises:
         UsageError: An option has a wrong value.
     """
+
+    # Small models make values up.
+    value_level = "strict"
 
     def __init__(
         self,

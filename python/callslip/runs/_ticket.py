@@ -9,6 +9,8 @@ from callslip._base.attribute_names import knows_attributes
 from callslip._base.call_line import call_line
 from callslip._base.json import from_json, to_json
 from callslip.events._json import fields_of
+from callslip.origins import Origin
+from callslip.origins._read import origins_of
 from callslip.parts import File, Image
 from callslip.runs._view_imports import import_views
 
@@ -77,6 +79,12 @@ class Ticket:
             model: of a tool with `untrusted=True`, an MCP server or an OpenAPI operation. The
             result of a child run or of a script is untrusted if it has read such a result, or if
             the model that wrote its task or code had.
+        origins: Where the values of the arguments come from, by the JSON pointers of the arguments.
+            They are traced, before the call is made, if its agent or tool asks for more than
+            `"any"` (see `ValueLevel`) or the call needs approval. Empty otherwise, and in a list of
+            `TicketStore.tickets`.
+        influenced: The ids of the untrusted results that the model had read when it wrote the call;
+            `T0` stands for what its run began with. Empty in a list of `TicketStore.tickets`.
         attempts: How many attempts were made: 1, or more if failed attempts were followed by
             others. An attempt that the run waits for is counted.
     """
@@ -103,6 +111,8 @@ class Ticket:
     seal: str | None = None
     untrusted: bool = False
     tool_spec: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+    origins: dict[str, Origin] = field(default_factory=dict, repr=False)
+    influenced: tuple[str, ...] = ()
 
     @property
     def call(self) -> str:
@@ -180,6 +190,8 @@ class Ticket:
             seal=row.seal,
             untrusted=row.untrusted,
             tool_spec=None if spec is None else from_json(spec),
+            origins={} if row.origins is None else origins_of(from_json(row.origins)),
+            influenced=tuple(row.influenced),
         )
 
 

@@ -25,6 +25,7 @@ from callslip.tools._ask_user import ask_user
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._external import ExternalTool
+from callslip.tools._levels import ToolValues, ValueLevel
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
 from callslip.tools._pending import Pending
 from callslip.tools._retries import RetryOn
@@ -47,7 +48,9 @@ __all__ = [
     "Tool",
     "ToolLike",
     "ToolSource",
+    "ToolValues",
     "Tools",
+    "ValueLevel",
     "ask_user",
     "tool",
 ]
@@ -130,6 +133,7 @@ def tool(
     queue: str | None = None,
     external: bool = False,
     untrusted: bool = False,
+    values: ToolValues = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @knows_names("tool", _ELSEWHERE)
 def tool(
@@ -150,6 +154,7 @@ def tool(
     queue: str | None = None,
     external: bool = False,
     untrusted: bool = False,
+    values: ToolValues = None,
 ) -> Any:
     """Make a tool from a function: `@tool`, or `@tool(name=…, …)`.
 
@@ -177,6 +182,8 @@ def tool(
             value of the type that the function returns. `timeout` counts from the call then.
         untrusted: Whether results come from outside, so that their text may be meant to mislead the
             model. Their tickets say so; see `Ticket.untrusted`.
+        values: How well the origins of its arguments must be known: a `ValueLevel` for all of them,
+            or a dict of those of some. Default: `None`, the level of the agent.
 
     Raises:
         UsageError: The function is not callable, or an option has a wrong value.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from callslip.errors import UsageError
 
@@ -27,18 +27,21 @@ ApprovalCheck: TypeAlias = "Callable[[dict[str, Any], Context], bool | str | Awa
 waits for approval. Sync or async.
 """
 
-NeedsApproval: TypeAlias = "bool | ApprovalCheck"
-"""Whether calls need approval: all, none, or those that a function chooses."""
+NeedsApproval: TypeAlias = 'bool | Literal["untrusted"] | ApprovalCheck'
+"""Whether calls need approval: all, none, or those that a function chooses.
+
+`"untrusted"`: those with a value that stands in no trusted text; see `Origin`.
+"""
 
 
 def check_needs_approval(option: object) -> None:
-    """Raise `UsageError` if an option is neither a bool nor a function of two arguments."""
-    if isinstance(option, bool):
+    """Raise `UsageError` if an option is no bool, no `"untrusted"` and no suitable function."""
+    if isinstance(option, bool) or option == "untrusted":
         return
     if not callable(option):
         raise UsageError(
-            f"expected needs_approval to be True or False: got {option!r}: pass one of them, or a "
-            "function of the arguments and the Context"
+            f"expected needs_approval to be True or False: got {option!r}: pass one of them, "
+            "'untrusted', or a function of the arguments and the Context"
         )
     try:
         inspect.signature(option).bind({}, None)
@@ -53,16 +56,19 @@ def check_needs_approval(option: object) -> None:
 
 def approval_traits(needs_approval: NeedsApproval) -> dict[str, bool]:
     """Return the members of a tool's specification that say whether calls need approval."""
-    is_bool = isinstance(needs_approval, bool)
-    return {"needs_approval": needs_approval is True, "checks_approval": not is_bool}
+    traits = {"needs_approval": needs_approval is True, "checks_approval": callable(needs_approval)}
+    return traits | {"asks_untrusted": True} if needs_approval == "untrusted" else traits
 
 
 def either(first: NeedsApproval, second: NeedsApproval) -> NeedsApproval:
     """Return the option with which a call needs approval if one of two options asks for it."""
-    if isinstance(first, bool):
+    if isinstance(first, bool) or first == second:
         return first or second
     if isinstance(second, bool):
         return second or first
+    if isinstance(first, str) or isinstance(second, str):
+        # A function can't be asked before the values are traced, and more approval is never wrong.
+        return True
 
     async def check(arguments: dict[str, Any], context: Context) -> bool | str:
         for one in (first, second):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 from callslip._threads.current_loop import warn_of_blocking
 from callslip.errors import UsageError
+from callslip.origins import Origin
 from callslip.parts import File
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class CallState(Protocol):
     @property
     def parts(self) -> dict[str, File]:
         """Images and files of the run so far, by their labels."""
+
+    def origins(self, ticket_id: str) -> dict[str, Origin]:
+        """Where the values of a call come from, by the JSON pointers of its arguments."""
 
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
@@ -97,6 +101,11 @@ class Context(Generic[DepsT_co]):
         `Image` or `File` receives the one that the model names.
         """
         return state_of(self).parts
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Where the values of the call come from, by JSON pointers: as `Ticket.origins`."""
+        return state_of(self).origins(self.ticket_id)
 
     @property
     def key(self) -> str:
@@ -154,6 +163,10 @@ class _NoCall:
 
     @property
     def parts(self) -> dict[str, File]:
+        """Return nothing: there is no run."""
+        return {}
+
+    def origins(self, ticket_id: str) -> dict[str, Origin]:  # noqa: ARG002
         """Return nothing: there is no run."""
         return {}
 

@@ -111,6 +111,7 @@ class ExternalTool(Tool[P, R]):
             timeout=self.timeout,
             needs_approval=self.needs_approval,
             untrusted=self.untrusted,
+            values=self.values,
             names=self._return_names,
         )
 

@@ -19,7 +19,7 @@ from callslip._base.failure import (
 )
 from callslip._base.json import ResultError, result_json, to_json
 from callslip._base.option_names import knows_names
-from callslip._base.options import check_flag, check_one_of
+from callslip._base.options import check_flag, check_flags, check_one_of
 from callslip._core import ToolSet
 from callslip._threads.gate import Gate
 from callslip._threads.timeout import awaited_within, within
@@ -41,6 +41,7 @@ from callslip.tools._callable import (
 )
 from callslip.tools._context import Context, state_of, warn_of_no_deps
 from callslip.tools._docstring import read_docstring
+from callslip.tools._levels import ToolValues, level_traits
 from callslip.tools._outcome import Fail, Outcome, Retry
 from callslip.tools._pending import Pending, pending_call
 from callslip.tools._retries import RetryOn, RetryRule
@@ -112,6 +113,7 @@ class Tool(Generic[P, R]):
         queue: The queue whose workers make the calls of runs in a database; `None` if they are made
             where the run is driven.
         untrusted: Whether results come from outside; see `Ticket.untrusted`.
+        values: How well the origins of the arguments must be known; see `ValueLevel`.
         is_async: Whether the function is known to return a coroutine.
         awaits_on_loop: Whether a run on an event loop awaits `acall`, even if the tool is not
             async.
@@ -129,6 +131,7 @@ class Tool(Generic[P, R]):
     needs_approval: NeedsApproval
     queue: str | None = None
     untrusted: bool
+    values: ToolValues
     is_async: bool
     awaits_on_loop: bool = False
     reads_files: bool = False
@@ -150,14 +153,13 @@ class Tool(Generic[P, R]):
         needs_approval: NeedsApproval = False,
         queue: str | None = None,
         untrusted: bool = False,
+        values: ToolValues = None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         check_function(function)
         effect = _effect_of(effect, reconcile, readonly=readonly)
         check_texts(name=name, description=description)
-        check_flag("readonly", readonly)
-        check_flag("repeatable", repeatable)
-        check_flag("untrusted", untrusted)
+        check_flags(readonly=readonly, repeatable=repeatable, untrusted=untrusted)
         check_timeout(timeout)
         check_needs_approval(needs_approval)
         if queue is not None:
@@ -184,7 +186,7 @@ class Tool(Generic[P, R]):
         self.gate = None if concurrency is None else Gate(concurrency)
         self.needs_approval = needs_approval
         self.queue = queue
-        self.untrusted = untrusted
+        self.untrusted, self.values = untrusted, values
         self.is_async = is_async(function)
 
     @staticmethod
@@ -207,6 +209,7 @@ class Tool(Generic[P, R]):
         queue: str | None = None,
         external: bool = False,
         untrusted: bool = False,
+        values: ToolValues = None,
         returns: Mapping[str, Any] | None = None,
     ) -> Tool[..., Any]:
         """Make a tool of a function and a JSON Schema. Only the hint of a `Context` is read.
@@ -230,6 +233,7 @@ class Tool(Generic[P, R]):
             queue: As for `tool`. Default: `None`.
             external: As for `tool`. Default: `False`.
             untrusted: As for `tool`. Default: `False`.
+            values: As for `tool`. Default: `None`, the level of the agent.
             returns: With `external=True`: JSON Schema of the results. Default: any JSON value.
 
         Raises:
@@ -266,7 +270,7 @@ class Tool(Generic[P, R]):
         return {
             "name": self._own_texts[0],
             "description": self._own_texts[1],
-            **{name: getattr(self, name) for name in (*names, "queue", "untrusted")},
+            **{name: getattr(self, name) for name in (*names, "queue", "untrusted", "values")},
             "retries": self._retry_rule.retries,
             "retry_on": self._retry_rule.retry_on,
         }
@@ -350,6 +354,7 @@ class Tool(Generic[P, R]):
                 **({} if self.queue is None else {"queue": self.queue}),
                 **({"reads": self._signature.reads} if self._signature.reads else {}),
                 **({"untrusted": True} if self.untrusted else {}),
+                **level_traits(self.name, self.values, self.parameters),
                 **self._external_traits(),
             }
         )

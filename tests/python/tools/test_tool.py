@@ -146,8 +146,8 @@ CALLS = "expected concurrency to be a whole number from 1"
         ),
         (
             lambda: tool(needs_approval="yes"),
-            "expected needs_approval to be True or False: got 'yes': pass one of them, or a "
-            "function of the arguments and the Context",
+            "expected needs_approval to be True or False: got 'yes': pass one of them, "
+            "'untrusted', or a function of the arguments and the Context",
         ),
     ],
 )
