@@ -89,14 +89,18 @@ fn kept() -> BTreeMap<String, String> {
 
 fn state_of(event: &str) -> Option<String> {
     let Ok(Event::Compacted { state, .. }) = serde_json::from_str(event) else { return None };
-    let mut state: serde_json::Value = serde_json::to_value(&state).unwrap();
-    // What states have that the file was written before.
+    Some(serde_json::to_string(&state).unwrap())
+}
+
+/// The state without the fields that came after the file was written.
+fn without_later(state: &str) -> serde_json::Value {
+    let mut state: serde_json::Value = serde_json::from_str(state).unwrap();
     let fields = state.as_object_mut().unwrap();
     fields.shift_remove("words");
     for ticket in fields["tickets"]["tickets"].as_array_mut().unwrap() {
         ticket.as_object_mut().unwrap().shift_remove("origins");
     }
-    Some(state.to_string())
+    state
 }
 
 /// Every state of the file is read, and stored again as it was.
@@ -118,7 +122,15 @@ fn the_same_runs_come_to_the_same_states() {
     for (name, log) in fixed() {
         for (position, event) in states(&log).iter().enumerate() {
             if let Some(stored) = kept.remove(&format!("{name} {}", position + 1)) {
-                assert_eq!(state_of(event), Some(stored), "{name} after {} events", position + 1);
+                let state = state_of(event).unwrap();
+                let has_later = ["\"words\":", "\"origins\":"].iter().any(|field| state.contains(field));
+                let events = position + 1;
+                if has_later {
+                    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+                    assert_eq!(without_later(&state), stored, "{name} after {events} events");
+                } else {
+                    assert_eq!(state, stored, "{name} after {events} events");
+                }
             }
         }
         assert!(!kept.contains_key(&format!("{name} {}", log.len())), "{name}");
