@@ -108,10 +108,11 @@ impl RunMachine {
             return Vec::new();
         }
         let origins = self.trace_call(call, spec, now);
+        let arguments: Json = serde_json::from_str(&call.arguments.to_json()).unwrap_or_default();
         let mut found = Vec::new();
         let mut reasons = Vec::new();
         for (pointer, origin) in &origins {
-            let value = at(&call.arguments, pointer);
+            let value = arguments.pointer(pointer).cloned().unwrap_or_default();
             let name = argument_of(pointer);
             let level = if is_judged { spec.level(&name, self.setup.values) } else { Level::Any };
             let is_example = has_example
@@ -213,11 +214,6 @@ fn reason(pointer: &str, origin: &Origin) -> String {
         Kind::Composed => format!("{name} has parts that come only from untrusted results"),
         _ => format!("it is not known where {name} comes from"),
     }
-}
-
-fn at(arguments: &Value, pointer: &str) -> Json {
-    let json: Json = serde_json::from_str(&arguments.to_json()).unwrap_or_default();
-    json.pointer(pointer).cloned().unwrap_or_default()
 }
 
 /// The argument of the first level that a pointer leads into.

@@ -305,6 +305,5 @@ def continued_session(agent: DrivenAgent, run: Run, commands: list[_core.Command
         levels=levels,
         root=run.id,
     )
-    session.askers = _askers.get(run, NOBODY)
-    _core.set_can_ask(run._core, session.askers.approve is not None)
+    _keep_askers(session, _askers.get(run, NOBODY))
     return session
