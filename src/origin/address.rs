@@ -4,6 +4,7 @@ use super::date;
 use super::from::How;
 use super::look::{Look, Scope, Spot};
 use super::token::{Words, digit};
+use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,12 @@ fn folded(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { text.nfkc().collect::<String>().to_lowercase() }
 }
 
+/// The value without what stands around it, in compatibility forms.
+fn compatible(value: &str) -> Cow<'_, str> {
+    let value = value.trim();
+    if value.is_ascii() { Cow::Borrowed(value) } else { Cow::Owned(value.nfkc().collect()) }
+}
+
 fn is_host(name: &str) -> bool {
     let name = name.split_once(':').map_or(name, |(host, _)| host);
     let labels: Vec<&str> = name.split('.').collect();
@@ -39,11 +46,16 @@ fn is_mail(text: &str) -> bool {
     })
 }
 
+/// Whether a text in compatibility forms begins with a prefix of ASCII letters.
+fn starts_with(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
 /// Without the parts that don't change where a URL leads.
 fn stripped(url: &str) -> &str {
     let mut core = url;
     for prefix in ["https://", "http://", "mailto:", "www."] {
-        if core.get(..prefix.len()).is_some_and(|start| folded(start) == prefix) {
+        if starts_with(core, prefix) {
             core = core.get(prefix.len()..).unwrap_or_default();
         }
     }
@@ -51,6 +63,9 @@ fn stripped(url: &str) -> &str {
 }
 
 fn is_account(text: &str) -> bool {
+    if !text.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return false;
+    }
     let compact: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
     let at = |range: std::ops::Range<usize>, fits: fn(&char) -> bool| {
         compact.get(range).is_some_and(|part| part.iter().all(fits))
@@ -74,8 +89,8 @@ fn is_telephone(text: &str) -> bool {
 impl Address {
     /// What kind of address a whole value is.
     pub(crate) fn of(value: &str) -> Option<Self> {
-        let value: String = value.trim().nfkc().collect();
-        let is_url = |scheme: &str| value.get(..scheme.len()).is_some_and(|start| folded(start) == scheme);
+        let value = compatible(value);
+        let is_url = |scheme: &str| starts_with(&value, scheme);
         if is_account(&value) {
             return Some(Self::Account);
         }
@@ -93,8 +108,10 @@ impl Address {
         }
         let host = value.split(['/', '?', '#']).next().unwrap_or_default();
         let top = host.rsplit('.').next().map(folded).unwrap_or_default();
-        (is_host(host) && TOP.contains(&top.trim_end_matches(|c: char| c == ':' || c.is_ascii_digit())))
-            .then_some(Self::Url)
+        let is_known = TOP.contains(&top.trim_end_matches(|c: char| c == ':' || c.is_ascii_digit()));
+        // Names of files have one ending.
+        let is_below = host.split('.').count() > 2;
+        (is_host(host) && (is_known || is_below)).then_some(Self::Url)
     }
 }
 
@@ -157,7 +174,7 @@ impl Look<'_> {
 
     /// Where an address stands: whole, or a URL in parts. The flag says that some part is in untrusted texts alone.
     pub(crate) fn address(&mut self, scope: Scope, kind: Address, value: &str) -> Option<(Vec<Spot>, How, bool)> {
-        let value: String = value.trim().nfkc().collect();
+        let value = compatible(value);
         let core = if matches!(kind, Address::Mail | Address::Url) { stripped(&value) } else { &value };
         let spots = self.whole(scope, kind, core, false);
         if !spots.is_empty() {

@@ -3,7 +3,7 @@
 use super::from::How;
 use super::look::{Look, Scope, Spot};
 use super::token::Words;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Rows of equal meaning. Codes in capitals of up to 3 letters are found in a text in capitals only: "in" is no India.
@@ -179,20 +179,33 @@ py|Python
 js|JavaScript
 ts|TypeScript";
 
+/// One way of writing a code or name.
+struct Form {
+    text: &'static str,
+    words: Words,
+}
+
+static FORMS: LazyLock<Vec<Vec<Form>>> = LazyLock::new(|| {
+    let form = |text| Form { text, words: Words::of(text) };
+    ROWS.lines().map(|row| row.split('|').map(form).collect()).collect()
+});
+
 /// The numbers of the rows by the folded words of their forms.
-static KNOWN: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
-    let mut known: HashMap<String, Vec<usize>> = HashMap::new();
-    for (number, row) in ROWS.lines().enumerate() {
-        for form in row.split('|') {
-            known.entry(key(form)).or_default().push(number);
+static KNOWN: LazyLock<BTreeMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
+    let mut known: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (number, row) in FORMS.iter().enumerate() {
+        for form in row {
+            known.entry(form.key()).or_default().push(number);
         }
     }
     known
 });
 
-fn key(form: &str) -> String {
-    let words = Words::of(form).whole;
-    if words.is_empty() { form.trim().to_owned() } else { words }
+impl Form {
+    /// Its folded words, or the sign that it is.
+    fn key(&self) -> &str {
+        if self.words.is_empty() { self.text } else { &self.words.whole }
+    }
 }
 
 /// Whether a word is a form of some row.
@@ -200,12 +213,10 @@ pub(crate) fn is_known(word: &str) -> bool {
     KNOWN.contains_key(word)
 }
 
-/// Other forms of a value.
-fn others(value: &str) -> impl Iterator<Item = &'static str> {
-    let key = key(value);
-    let numbers = KNOWN.get(&key).cloned().unwrap_or_default();
-    let rows = numbers.into_iter().filter_map(|number| ROWS.lines().nth(number));
-    rows.flat_map(|row| row.split('|')).filter(move |form| self::key(form) != key)
+/// Other forms of a value, by its folded words.
+fn others(key: &str) -> impl Iterator<Item = &'static Form> {
+    let numbers = KNOWN.get(key).into_iter().flatten();
+    numbers.filter_map(|number| FORMS.get(*number)).flatten().filter(move |form| form.key() != key)
 }
 
 fn is_code(form: &str) -> bool {
@@ -213,16 +224,15 @@ fn is_code(form: &str) -> bool {
 }
 
 impl Look<'_> {
-    /// Where another form of a code or name stands.
-    pub(crate) fn code(&mut self, scope: Scope, value: &str) -> Option<(Vec<Spot>, How)> {
+    /// Where another form of a code or name stands, which is given by its folded words.
+    pub(crate) fn code(&mut self, scope: Scope, key: &str) -> Option<(Vec<Spot>, How)> {
         let mut spots = Vec::new();
-        for form in others(value) {
-            let words = Words::of(form);
+        for Form { text: form, words } in others(key) {
             if words.is_empty() {
-                spots.extend(self.symbol(form));
+                spots.extend(if scope == Scope::Conversation { self.symbol(form) } else { None });
                 continue;
             }
-            spots.extend(self.run(scope, &words, &mut |text, span| {
+            spots.extend(self.run(scope, words, &mut |text, span| {
                 (!is_code(form) || text.get(span.0..span.1) == Some(form)).then_some(span)
             }));
         }
@@ -236,10 +246,8 @@ mod tests {
 
     #[test]
     fn codes_have_their_names() {
-        assert!(others("FR").any(|form| form == "France"));
-        assert!(others("new york").any(|form| form == "NY"));
-        assert!(others("USD").any(|form| form == "$"));
-        assert!(others("€").any(|form| form == "EUR"));
-        assert_eq!(others("Wexcombe").count(), 0);
+        let has = |key: &str, text: &str| others(key).any(|form| form.text == text);
+        assert!(has("fr", "France") && has("newyork", "NY") && has("usd", "$") && has("€", "EUR"));
+        assert_eq!(others("wexcombe").count(), 0);
     }
 }

@@ -1,7 +1,6 @@
 //! Texts that the model is meant to write, and what inside them needs an origin all the same.
 
 use super::address::Address;
-use super::token::Words;
 
 /// Names of arguments that are composed; also as the last part of a name with underscores.
 const NAMES: [&str; 45] = [
@@ -54,21 +53,43 @@ const NAMES: [&str; 45] = [
 /// Characters and tokens beyond which a text is composed whatever its name is.
 const LONG: usize = 80;
 const MANY: usize = 10;
+/// Words that a long value has at least if it is a text.
+const WORDS: usize = 3;
 /// Words of a composed text that are looked at.
 const CHUNKS: usize = 20_000;
 /// Digits from which a number inside a composed text is traced.
 const DIGITS: usize = 6;
 
-/// Whether an argument with this name and value is a text that the model is meant to write.
-pub(crate) fn is_composed(name: &str, value: &str) -> bool {
+/// Whether an argument with this name and value, of so many tokens, is a text that the model is meant to write.
+pub(crate) fn is_composed(name: &str, value: &str, tokens: usize) -> bool {
+    let value = value.trim();
+    let is_long = || value.chars().count() > LONG || value.contains('\n') || tokens > MANY;
+    is_named_composed(name, value) || (is_long() && is_text(value))
+}
+
+/// Whether the name alone says so.
+pub(crate) fn is_named_composed(name: &str, value: &str) -> bool {
     let lower = name.to_lowercase();
     let last = lower.rsplit(['_', '-', '.']).next().unwrap_or_default();
     // A code like "USD" or "NY" is no program.
     let is_short = matches!(last, "code") && value.len() <= 12 && !value.contains(char::is_whitespace);
-    (NAMES.contains(&last) && !is_short)
-        || value.chars().count() > LONG
-        || value.contains('\n')
-        || Words::of(value).len() > MANY
+    NAMES.contains(&last) && !is_short
+}
+
+/// Whether a value has words in a row. An address of any length is none.
+fn is_text(value: &str) -> bool {
+    let has_words = value.split_whitespace().nth(WORDS - 1).is_some();
+    // Other scripts write words without blanks between them.
+    has_words || value.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).nth(MANY).is_some()
+}
+
+/// Where the addresses inside a text stand that is none itself.
+pub(crate) fn addresses(text: &str) -> Vec<(usize, usize)> {
+    if !text.contains(['@', '.', ':', '+']) && !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Vec::new();
+    }
+    let is_address = |(start, end): &(usize, usize)| text.get(*start..*end).and_then(Address::of).is_some();
+    pieces(text).0.into_iter().filter(is_address).collect()
 }
 
 /// An id mixes letters and digits.
@@ -136,7 +157,9 @@ mod tests {
 
     #[test]
     fn names_and_length_make_a_text_composed() {
-        assert!(is_composed("email_body", "Hi") && is_composed("x", "a\nb") && is_composed("x", &"word ".repeat(20)));
-        assert!(!is_composed("city", "Paris") && !is_composed("currency_code", "EUR"));
+        assert!(is_composed("email_body", "Hi", 1) && is_composed("x", "a\nb c", 3));
+        assert!(is_composed("x", &"word ".repeat(20), 20) && is_composed("x", "a b c d e f g h i j k", 11));
+        assert!(!is_composed("to", "a@b.example\n", 3) && !is_composed("to", &"aB3x".repeat(30), 60));
+        assert!(!is_composed("city", "Paris", 1) && !is_composed("currency_code", "EUR", 1));
     }
 }

@@ -31,29 +31,32 @@ pub(crate) struct Reading {
 /// The tokens of a text, one after the other, with what separates them.
 pub(crate) struct Tape<'t> {
     text: &'t str,
-    tokens: Vec<(String, usize, usize)>,
+    words: Words,
 }
 
 impl<'t> Tape<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        let words = Words::of(text);
-        Self { text, tokens: words.placed().map(|(word, start, end)| (word.to_owned(), start, end)).collect() }
+        Self { text, words: Words::of(text) }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.tokens.len()
+        self.words.len()
+    }
+
+    pub(crate) fn has_digits(&self) -> bool {
+        self.words.has_digits()
     }
 
     pub(crate) fn word(&self, at: usize) -> &str {
-        self.tokens.get(at).map_or("", |(word, ..)| word)
+        self.words.word(at)
     }
 
     pub(crate) fn start(&self, at: usize) -> usize {
-        self.tokens.get(at).map_or(0, |token| token.1)
+        self.words.span(at).map_or(0, |span| span.0)
     }
 
     pub(crate) fn end(&self, at: usize) -> usize {
-        self.tokens.get(at).map_or(0, |token| token.2)
+        self.words.span(at).map_or(0, |span| span.1)
     }
 
     /// The number at a token, with at most this many digits.
@@ -64,7 +67,7 @@ impl<'t> Tape<'t> {
 
     /// What stands between a token and the next one.
     pub(crate) fn gap(&self, at: usize) -> &'t str {
-        let end = self.tokens.get(at + 1).map_or(self.text.len(), |next| next.1);
+        let end = self.words.span(at + 1).map_or(self.text.len(), |next| next.0);
         self.text.get(self.end(at)..end).unwrap_or_default()
     }
 
@@ -90,7 +93,7 @@ const OF: [&str; 5] = ["of", "de", "do", "di", "the"];
 pub(crate) fn read(text: &str) -> Vec<Reading> {
     let tape = Tape::new(text);
     let mut found = Vec::new();
-    for at in 0..tape.len() {
+    for at in 0..if tape.has_digits() { tape.len() } else { 0 } {
         let mut put = |(year, month, day): (Option<u32>, u32, Option<u32>), last: usize| {
             if (1..=12).contains(&month) && day.is_none_or(|day| (1..=31).contains(&day)) {
                 let date = Date { year, month, day };
@@ -217,65 +220,64 @@ pub(crate) fn around(text: &str, (start, end): (usize, usize)) -> (&str, usize) 
     (text.get(from..to).unwrap_or_default(), from)
 }
 
-/// Tokens that a date may be written with.
-fn forms(date: Date) -> Vec<Vec<String>> {
-    let mut forms: Vec<Vec<String>> = Vec::new();
-    let padded = |number: u32| {
-        if number < 10 { vec![number.to_string(), format!("0{number}")] } else { vec![number.to_string()] }
+/// Whether the signs around a place show at once that it is a time or another date: a table may have hundreds of them.
+fn is_other(text: &str, (start, end): (usize, usize), date: Date) -> bool {
+    const JOINTS: [char; 3] = ['-', '/', '.'];
+    let (Some(before), Some(slice), Some(after)) = (text.get(..start), text.get(start..end), text.get(end..)) else {
+        return true;
     };
-    let of = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
-    let year = date.year.map(|year| year.to_string());
-    let months = padded(date.month);
-    for month in &months {
-        if let Some(year) = &year {
-            forms.extend([of(&[year, month]), of(&[month, year]), of(&[year, "年", month, "月"])]);
-        }
-        for day in date.day.map(padded).unwrap_or_default() {
-            forms.extend([of(&[month, &day]), of(&[&day, month]), of(&[month, "月", &day])]);
-        }
-    }
-    if let (Some(year), Some(day)) = (date.year, date.day) {
-        forms.push(vec![format!("{year}{:02}{day:02}", date.month)]);
-    }
-    forms
-}
-
-/// Tokens of a date with the month's name.
-fn named_forms(date: Date, name: &str) -> Vec<Vec<String>> {
-    let of = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
-    let mut forms = Vec::new();
-    if let Some(year) = date.year.map(|year| year.to_string()) {
-        forms.extend([of(&[name, &year]), of(&[name, "of", &year]), of(&[name, "de", &year])]);
-    }
-    let Some(day) = date.day else { return forms };
-    let short = day.to_string();
-    for day in [short.clone(), format!("{day:02}")] {
-        forms.extend([of(&[name, &day]), of(&[&day, name]), of(&[&day, "of", name]), of(&[&day, "de", name])]);
-        forms.extend([of(&[name, "the", &day]), of(&[&day, "di", name])]);
-    }
-    for ending in ENDINGS {
-        forms.extend([
-            of(&[&short, ending, name]),
-            of(&[&short, ending, "of", name]),
-            of(&[&short, ending, "de", name]),
-        ]);
-    }
-    forms
+    let Some(year) = date.year.map(|year| year.to_string()) else { return slice.contains(':') };
+    let is_year = |digits: &str| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_other_year = |digits: Option<&str>| digits.is_some_and(|digits| is_year(digits) && digits != year);
+    let (left, right) = (before.strip_suffix(JOINTS), after.strip_prefix(JOINTS));
+    let has_day = || right.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    slice.contains(':')
+        || is_other_year(left.and_then(|left| left.get(left.len().checked_sub(4)?..)))
+        || is_other_year(right.and_then(|right| right.get(..4)))
+        // "2026-03" in "2026-03-14"
+        || (date.day.is_some() && slice.len() <= 7 && slice.starts_with(&year) && has_day())
 }
 
 impl Look<'_> {
+    /// The rows in which a date may be written.
+    fn rows_of_date(&self, scope: Scope, date: Date) -> Vec<String> {
+        let padded = |number: u32| if number < 10 { format!("{number}|0{number}") } else { number.to_string() };
+        let month = padded(date.month);
+        let mut rows = Vec::new();
+        if let Some(year) = date.year {
+            rows.extend([format!("{year} {month}"), format!("{month} {year}"), format!("{year} 年 {month} 月")]);
+        }
+        if let Some(day) = date.day.map(padded) {
+            rows.extend([format!("{month} {day}"), format!("{day} {month}"), format!("{month} 月 {day}")]);
+        }
+        if let (Some(year), Some(day)) = (date.year, date.day) {
+            rows.push(format!("{year}{:02}{day:02}", date.month));
+        }
+        let names: Vec<&str> = month_names(date.month).split('|').filter(|name| self.has(scope, name)).collect();
+        if names.is_empty() {
+            return rows;
+        }
+        let name = names.join("|");
+        if let Some(year) = date.year {
+            rows.extend([format!("{name} {year}"), format!("{name} of|de {year}")]);
+        }
+        if let Some(number) = date.day {
+            let (day, endings) = (padded(number), ENDINGS.join("|"));
+            rows.extend([format!("{name} {day}"), format!("{name} the {day}")]);
+            rows.extend([format!("{day} {name}"), format!("{day} of|de|di {name}")]);
+            rows.extend([format!("{number} {endings} {name}"), format!("{number} {endings} of|de {name}")]);
+        }
+        rows
+    }
+
     /// Where a date stands in any form.
     pub(crate) fn date(&mut self, scope: Scope, date: Date) -> Vec<Spot> {
-        let mut all = forms(date);
-        for name in month_names(date.month) {
-            if self.has(scope, name) {
-                all.extend(named_forms(date, name));
-            }
-        }
         let mut spots = Vec::new();
-        for form in all {
-            let tokens: Vec<&str> = form.iter().map(String::as_str).collect();
-            spots.extend(self.row(scope, &tokens, &mut |text, span| {
+        for row in self.rows_of_date(scope, date) {
+            spots.extend(self.row(scope, &row, &mut |text, span| {
+                if is_other(text, span, date) {
+                    return None;
+                }
                 let (near, from) = around(text, span);
                 let mut readings = read(near);
                 readings.retain(|reading| from + reading.start < span.1 && from + reading.end > span.0);

@@ -1,9 +1,12 @@
 //! The texts of a conversation, in parts that are searched apart.
 
+use super::echo::Said;
 use super::from::{Kind, Origin};
 use super::part::Part;
+use super::schema::texts;
 use super::text::Scripts;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An argument of the call that a result belongs to: a result that repeats it doesn't vouch for it.
@@ -80,11 +83,50 @@ pub(crate) const OWN: usize = 0;
 pub(crate) const RESULTS: usize = 1;
 pub(crate) const SCHEMA: usize = 2;
 pub(crate) const MODEL: usize = 3;
+/// What the model made up for its calls, one text for each argument.
+pub(crate) const ARGUMENTS: usize = 4;
+const PARTS: usize = 5;
+
+/// How many schemas are kept.
+const SCHEMAS: usize = 32;
+
+/// The schema of a tool that was called, and its texts.
+#[derive(Debug)]
+struct Known {
+    schema: Value,
+    description: String,
+    part: Arc<Part>,
+}
+
+/// The schemas of the tools that were called, the latest last.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas(RefCell<Vec<Known>>);
+
+impl Schemas {
+    pub(crate) fn part(&self, schema: &Value, description: &str) -> Arc<Part> {
+        let mut all = self.0.borrow_mut();
+        if let Some(known) = all.iter().find(|known| known.description == description && known.schema == *schema) {
+            return Arc::clone(&known.part);
+        }
+        let mut part = Part::default();
+        for text in std::iter::once(description.to_owned()).chain(texts(schema)) {
+            part.add_plain(Source::new(Kind::Schema, ""), Arc::from(text));
+        }
+        let part = Arc::new(part);
+        all.push(Known { schema: schema.clone(), description: description.to_owned(), part: Arc::clone(&part) });
+        let surplus = all.len().saturating_sub(SCHEMAS);
+        all.drain(..surplus);
+        part
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pending: Vec<(Source, Arc<str>)>,
-    pub(crate) parts: [Part; 4],
+    parts: [Part; PARTS],
+    /// The result of the call to which each text of `ARGUMENTS` belongs.
+    pub(crate) results_of_arguments: Vec<u32>,
+    pub(crate) schemas: Schemas,
     pub(crate) is_lost: bool,
     pub(crate) has_untrusted: bool,
     /// The scripts that the user writes.
@@ -97,30 +139,48 @@ impl Texts {
             if matches!(source.kind, Kind::Task | Kind::User) {
                 self.scripts.add(&text);
             }
-            let part = match source.kind {
+            let number = match source.kind {
                 Kind::Task | Kind::User | Kind::Instructions => OWN,
                 Kind::Result => RESULTS,
                 Kind::Schema => SCHEMA,
                 _ => MODEL,
             };
-            let [own, results, schema, model] = &mut self.parts;
-            let part = match part {
-                OWN => own,
-                RESULTS => results,
-                SCHEMA => schema,
-                _ => model,
-            };
+            let Some(part) = self.parts.get_mut(number) else { continue };
+            let text_number = part.texts.len();
             self.is_lost |= !part.add(source, text);
+            if number == RESULTS {
+                self.add_made_up(text_number);
+            }
+        }
+    }
+
+    /// Notes what was made up for the call that a result belongs to.
+    fn add_made_up(&mut self, result: usize) {
+        let [_, results, .., arguments] = &mut self.parts;
+        let (Some(text), Ok(number)) = (results.texts.get(result), u32::try_from(result)) else { return };
+        let made_up: Vec<String> = text.said.iter().filter(|said| said.is_made_up()).map(Said::text).collect();
+        if made_up.is_empty() {
+            return;
+        }
+        for text in made_up {
+            arguments.add_plain(Source::new(Kind::Model, ""), Arc::from(text));
+            self.results_of_arguments.push(number);
+        }
+        let quotes = self.quotes(number);
+        let [_, results, ..] = &mut self.parts;
+        if let Some(text) = results.texts.get_mut(result) {
+            text.quotes = quotes;
         }
     }
 
     pub(crate) fn part(&self, part: usize) -> &Part {
-        let [own, results, schema, model] = &self.parts;
+        let [own, results, schema, model, arguments] = &self.parts;
         match part {
             OWN => own,
             RESULTS => results,
             SCHEMA => schema,
-            _ => model,
+            MODEL => model,
+            _ => arguments,
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The search for one value: which texts have it, and what that makes of its origin.
 
+use super::echo::Echoes;
 use super::from::{How, Kind, Origin};
-use super::index::{MODEL, OWN, RESULTS, SCHEMA, Source, Texts};
-use super::part::{Hit, Part};
-use super::run::Steps;
-use super::schema::texts;
+use super::index::{ARGUMENTS, MODEL, OWN, RESULTS, SCHEMA, Texts};
+use super::part::Part;
+use super::run::{Each, Row, Steps, is_row};
 use super::token::Words;
 use serde_json::Value;
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Which texts are searched.
@@ -22,10 +22,14 @@ pub(crate) enum Scope {
     Schema,
     /// Texts that vouch for nothing.
     Model,
+    /// What the model made up for earlier calls.
+    Arguments,
+    /// One new result.
+    Quotes(u32),
 }
 
 /// The part of the schema of the call itself, beside those of the index.
-const CALLED: usize = 4;
+const CALLED: usize = 5;
 /// How many places of a value an origin shows.
 const SHOWN: usize = 1 + OTHERS;
 /// How many texts a value is searched in, once a trusted one has it.
@@ -50,22 +54,12 @@ pub(crate) struct Spot {
 pub(crate) struct Called<'s> {
     schema: &'s Value,
     description: &'s str,
-    part: OnceCell<Part>,
+    part: OnceCell<Arc<Part>>,
 }
 
 impl<'s> Called<'s> {
     pub(crate) fn new(schema: &'s Value, description: &'s str) -> Self {
         Self { schema, description, part: OnceCell::new() }
-    }
-
-    fn part(&self) -> &Part {
-        self.part.get_or_init(|| {
-            let mut part = Part::default();
-            for text in std::iter::once(self.description.to_owned()).chain(texts(self.schema)) {
-                part.add_plain(Source::new(Kind::Schema, ""), Arc::from(text));
-            }
-            part
-        })
     }
 }
 
@@ -77,31 +71,34 @@ pub(crate) struct Look<'a> {
     pub(crate) steps: Steps,
     /// The schema of the called tool.
     called: &'a Called<'a>,
-    /// The tokens of the value, for the echo rule.
-    value: Words,
-    /// The origin of an argument of an earlier call whose result only repeats it.
-    repeated: Option<Origin>,
+    pub(crate) echoes: Echoes,
+    /// The row that is searched.
+    row: Row,
 }
 
 impl<'a> Look<'a> {
     pub(crate) fn new(texts: &'a Texts, called: &'a Called<'a>) -> Self {
-        Self { texts, called, steps: Steps::new(), value: Words::default(), repeated: None }
+        Self { texts, called, steps: Steps::new(), echoes: Echoes::default(), row: Row::default() }
     }
 
-    /// Begins the search for a value, by its text.
-    pub(crate) fn begin(&mut self, value: &str) {
-        self.value = Words::of(value);
-        self.repeated = None;
-        self.steps.is_capped = false;
+    /// Begins the search for a value, by its text. Gives its tokens.
+    pub(crate) fn begin(&mut self, value: &str) -> Rc<Words> {
+        self.echoes.begin(value);
+        self.steps.is_capped.set(false);
+        self.value()
     }
 
-    /// The origin that an earlier call had for the value, if a result that repeats it is its only place.
-    pub(crate) fn repeated(&mut self) -> Option<Origin> {
-        self.repeated.take()
+    /// The tokens of the value that is searched.
+    pub(crate) fn value(&self) -> Rc<Words> {
+        Rc::clone(&self.echoes.value)
     }
 
     pub(crate) fn part(&self, part: usize) -> &'a Part {
-        if part == CALLED { self.called.part() } else { self.texts.part(part) }
+        if part != CALLED {
+            return self.texts.part(part);
+        }
+        let Called { schema, description, part } = self.called;
+        part.get_or_init(|| self.texts.schemas.part(schema, description))
     }
 
     fn parts(scope: Scope) -> &'static [usize] {
@@ -110,6 +107,8 @@ impl<'a> Look<'a> {
             Scope::User => &[OWN],
             Scope::Schema => &[CALLED, SCHEMA],
             Scope::Model => &[MODEL],
+            Scope::Arguments => &[ARGUMENTS],
+            Scope::Quotes(_) => &[RESULTS],
         }
     }
 
@@ -123,22 +122,29 @@ impl<'a> Look<'a> {
         Self::parts(scope).iter().any(|part| self.part(*part).id(word).is_some())
     }
 
-    /// How many places a word has.
-    pub(crate) fn count(&self, scope: Scope, word: &str) -> u32 {
-        let count = |part: &usize| self.part(*part).id(word).map_or(0, |id| self.part(*part).count(id));
-        Self::parts(scope).iter().map(count).sum()
-    }
-
     /// Where words stand in a row, joined or separated in any way.
     pub(crate) fn run(&mut self, scope: Scope, words: &Words, check: Check<'_>) -> Vec<Spot> {
-        self.search(scope, &words.whole, check, |part, steps, each| part.run(words, steps, each))
+        let is_written = |slice: &str| Words::of(slice).whole == words.whole;
+        self.search(scope, &is_written, check, &|part, row, steps, each| part.run(words, row, steps, each))
     }
 
-    /// Where these tokens stand in a row.
-    pub(crate) fn row(&mut self, scope: Scope, tokens: &[&str], check: Check<'_>) -> Vec<Spot> {
-        self.search(scope, &tokens.concat(), check, |part, steps, each| {
-            if let Some(ids) = tokens.iter().map(|token| part.id(token)).collect::<Option<Vec<u32>>>() {
-                part.row(&ids, steps, each);
+    /// Where words stand in a row: those of a pattern such as `in|within 3|three days`.
+    pub(crate) fn row(&mut self, scope: Scope, pattern: &str, check: Check<'_>) -> Vec<Spot> {
+        self.search(scope, &|slice| is_row(slice, pattern), check, &|part, row, steps, each| {
+            if row.read(part, pattern) {
+                part.row(row, steps, each);
+            }
+        })
+    }
+
+    /// Where one of each of these alternatives stands, all in one segment.
+    pub(crate) fn together(&mut self, scope: Scope, words: &[String]) -> Vec<Spot> {
+        self.search(scope, &|_| true, &mut |_, span| Some(span), &|part, _, steps, each| {
+            let known = |forms: &String| forms.split('|').filter_map(|form| part.id(form)).collect::<Vec<_>>();
+            let mut ids: Vec<Vec<u32>> = words.iter().map(known).collect();
+            ids.sort_by_cached_key(|ids| ids.iter().map(|id| part.count(*id)).sum::<u32>());
+            if ids.first().is_some_and(|rarest| !rarest.is_empty()) {
+                part.together(&ids, steps, each);
             }
         })
     }
@@ -146,90 +152,55 @@ impl<'a> Look<'a> {
     fn search(
         &mut self,
         scope: Scope,
-        whole: &str,
+        is_written: &dyn Fn(&str) -> bool,
         check: Check<'_>,
-        find: impl Fn(&Part, &mut Steps, &mut dyn FnMut(Hit) -> bool),
+        find: &dyn Fn(&Part, &mut Row, &Steps, Each<'_>),
     ) -> Vec<Spot> {
         let mut spots: Vec<Spot> = Vec::new();
         for &number in Self::parts(scope) {
             let part = self.part(number);
-            // The newest result and three more are shown; the others matter only if one of them may be trusted.
-            let is_enough = |found: usize, is_trusted: bool| {
-                found >= if number == RESULTS && part.is_uniform() { SHOWN } else { ENOUGH }
-                    && (is_trusted || part.is_uniform())
-            };
             let before = spots.len();
-            let was_capped = self.steps.is_capped;
-            let Self { steps, value, repeated, texts, .. } = self;
-            // The schema is trusted as much as the tool is: its places are all taken.
-            let trusts = |spot: &Spot| {
-                spot.part != CALLED
-                    && texts.part(spot.part).texts.get(spot.text as usize).is_some_and(|text| !text.source.untrusted)
-            };
-            find(part, steps, &mut |hit| {
+            let was_capped = self.steps.is_capped.get();
+            let Self { steps, row, echoes, texts, .. } = self;
+            find(part, row, steps, &mut |hit| {
                 let Some((segment, text, span)) = part.spot(hit) else { return true };
                 let Some(number_of_text) = part.text_of(segment) else { return true };
-                let same = |spot: &Spot| spot.part == number && spot.text == number_of_text;
-                if spots.iter().any(same) || !admits(part, number_of_text, scope, value, repeated) {
+                if let Scope::Quotes(result) = scope
+                    && number_of_text < result
+                {
+                    return false;
+                }
+                let is_known = !matches!(scope, Scope::Quotes(_))
+                    && spots.iter().any(|spot| spot.part == number && spot.text == number_of_text);
+                if is_known
+                    || !is_in(scope, part, number_of_text)
+                    || !echoes.admits(texts, scope, number, number_of_text)
+                {
                     return true;
                 }
                 // Two words may have the same hash: the text itself decides.
-                if let Some(span) = check(text, span).filter(|_| is_written(part, hit, whole)) {
-                    spots.push(Spot { part: number, segment, text: number_of_text, span });
-                }
-                let found = spots.len() - before;
-                let may_go_on = found < SHOWN || !is_enough(found, spots.iter().any(trusts));
-                found < part.texts.len().min(MOST) && may_go_on
+                let checked = check(text, span).filter(|_| text.get(span.0..span.1).is_some_and(is_written));
+                let spot = checked.map(|span| Spot { part: number, segment, text: number_of_text, span });
+                spots.extend(spot.filter(|spot| echoes.admits_place(texts, scope, spot)));
+                goes_on(texts, part, scope, spots.split_at(before.min(spots.len())))
             });
             if spots.len() > before {
                 // It is found: what is left out may only be further places.
-                self.steps.is_capped = was_capped;
+                self.steps.is_capped.set(was_capped);
             }
         }
         spots
     }
 
-    /// Calls `each` with the segments that have a word.
-    pub(crate) fn each_segment(&mut self, scope: Scope, word: &str, each: &mut dyn FnMut(Spot)) {
-        let parts: &[usize] = if scope == Scope::Conversation { &[OWN, RESULTS] } else { &[OWN] };
-        for &number in parts {
-            let part = self.part(number);
-            let Some(id) = part.id(word) else { continue };
-            let Self { steps, value, repeated, .. } = self;
-            part.row(&[id], steps, &mut |hit| {
-                if let Some((segment, _, span)) = part.spot(hit)
-                    && let Some(text) = part.text_of(segment)
-                    && admits(part, text, scope, value, repeated)
-                {
-                    each(Spot { part: number, segment, text, span });
-                }
-                true
-            });
-        }
-    }
-
-    /// Keeps the first place in each text.
-    pub(crate) fn one_per_text(spots: &mut Vec<Spot>) {
-        let mut seen = HashSet::new();
-        spots.retain(|spot| seen.insert((spot.part, spot.text)));
-        spots.truncate(MOST);
-    }
-
     /// Where a sign that is no token, such as `$`, stands in what the user and the program wrote.
-    pub(crate) fn symbol(&mut self, sign: &str) -> Vec<Spot> {
-        let spot = self.part(OWN).symbol(sign, SIGNS);
-        let spot = spot.map(|(segment, text, at)| Spot { part: OWN, segment, text, span: (at, at + sign.len()) });
-        spot.into_iter().collect()
+    pub(crate) fn symbol(&self, sign: &str) -> Option<Spot> {
+        let (segment, text, at) = self.part(OWN).symbol(sign, SIGNS)?;
+        Some(Spot { part: OWN, segment, text, span: (at, at + sign.len()) })
     }
 
     /// The text of the segment that has a spot.
     pub(crate) fn text(&self, spot: Spot) -> &'a str {
         self.part(spot.part).segment_text(spot.segment).unwrap_or_default()
-    }
-
-    /// The segment of a spot, as a key.
-    pub(crate) fn segment(spot: Spot) -> (usize, u32) {
-        (spot.part, spot.segment)
     }
 
     /// Whether no text that has one of these places is trusted.
@@ -266,23 +237,25 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a text may vouch for the value: it is in the scope, and doesn't only repeat an argument of its call.
-fn admits(part: &Part, text: u32, scope: Scope, value: &Words, repeated: &mut Option<Origin>) -> bool {
-    let Some(text) = part.texts.get(text as usize) else { return false };
-    if scope == Scope::User && !matches!(text.source.kind, Kind::Task | Kind::User) {
-        return false;
-    }
-    for (argument, origin) in &text.echo {
-        if argument.contains(value) {
-            *repeated = origin.clone().filter(Origin::is_stated).or_else(|| repeated.take());
-            return false;
-        }
-    }
-    true
+/// Whether a text is one of those that are searched.
+fn is_in(scope: Scope, part: &Part, text: u32) -> bool {
+    let kind = part.texts.get(text as usize).map(|text| text.source.kind);
+    scope != Scope::User || matches!(kind, Some(Kind::Task | Kind::User))
 }
 
-/// Whether the tokens are the wanted ones, and not others with the same hash.
-fn is_written(part: &Part, hit: Hit, whole: &str) -> bool {
-    let slice = part.spot(hit).and_then(|(_, text, (start, end))| text.get(start..end));
-    slice.is_some_and(|slice| Words::of(slice).whole == whole)
+/// Whether a value is searched in more texts of a part, which has the second of these places.
+fn goes_on(texts: &Texts, part: &Part, scope: Scope, (before, found): (&[Spot], &[Spot])) -> bool {
+    if matches!(scope, Scope::Quotes(_)) {
+        return found.len() < MOST;
+    }
+    // The schema is trusted as much as the tool is: its places are all taken.
+    let trusts = |spot: &Spot| {
+        spot.part != CALLED
+            && texts.part(spot.part).texts.get(spot.text as usize).is_some_and(|text| !text.source.untrusted)
+    };
+    // The newest result and three more are shown; the others matter only if one of them may be trusted.
+    let is_uniform = part.is_uniform();
+    let enough = if is_uniform && found.first().is_some_and(|spot| spot.part == RESULTS) { SHOWN } else { ENOUGH };
+    let is_enough = found.len() >= enough && (is_uniform || before.iter().chain(found).any(trusts));
+    found.len() < part.texts.len().min(MOST) && !is_enough
 }

@@ -68,126 +68,103 @@ impl Decimal {
 }
 
 /// The words behind a number that make it a hundredth, or a power of ten.
-const PERCENT: [&str; 10] =
-    ["%", "percent", "per cent", "pct", "prozent", "procent", "por ciento", "per cento", "pour cent", "por cento"];
-const SCALES: [(&str, i32); 33] = [
-    ("hundred", 2),
-    ("thousand", 3),
-    ("k", 3),
-    ("grand", 3),
-    ("million", 6),
-    ("millions", 6),
-    ("m", 6),
-    ("mn", 6),
-    ("mio", 6),
-    ("mil", 3),
-    ("billion", 9),
-    ("bn", 9),
-    ("b", 9),
-    ("trillion", 12),
-    ("lakh", 5),
-    ("lakhs", 5),
-    ("crore", 7),
-    ("tausend", 3),
-    ("millionen", 6),
-    ("mille", 3),
-    ("millones", 6),
-    ("milioni", 6),
-    ("duizend", 3),
-    ("miljoen", 6),
-    ("milliarden", 9),
-    ("milliarde", 9),
-    ("milhoes", 6),
-    ("milhao", 6),
-    ("millon", 6),
-    ("milione", 6),
-    ("万", 4),
-    ("萬", 4),
-    ("億", 8),
+const PERCENT: [&str; 11] = [
+    "%",
+    "％",
+    "percent",
+    "per cent",
+    "pct",
+    "prozent",
+    "procent",
+    "por ciento",
+    "per cento",
+    "pour cent",
+    "por cento",
+];
+const SCALES: [(i32, &str); 9] = [
+    (2, "hundred"),
+    (3, "thousand|k|grand|mil|tausend|mille|duizend"),
+    (4, "万|萬"),
+    (5, "lakh|lakhs"),
+    (6, "million|millions|m|mn|mio|millionen|millones|milioni|miljoen|milhoes|milhao|millon|milione"),
+    (7, "crore"),
+    (8, "億"),
+    (9, "billion|bn|b|milliarden|milliarde"),
+    (12, "trillion"),
 ];
 
-fn rest_of(text: &str, end: usize) -> String {
-    let rest = text.get(end..).unwrap_or_default().chars().take(16).collect::<String>();
-    rest.trim_start_matches([' ', '-', '\u{a0}', '\u{202f}']).to_lowercase()
+/// The power of ten that a word such as "thousand" or "k" stands for.
+pub(crate) fn scale(word: &str) -> Option<i32> {
+    SCALES.iter().find(|(_, words)| words.split('|').any(|known| known == word)).map(|(power, _)| *power)
 }
 
-fn is_percent(text: &str, end: usize) -> bool {
-    let rest = rest_of(text, end);
-    rest.starts_with('％') || PERCENT.iter().any(|word| rest.starts_with(word))
+/// Where the sign or word ends that makes the number before it a hundredth.
+fn percent_end(text: &str, end: usize) -> Option<usize> {
+    let rest = text.get(end..)?;
+    let rest = rest.trim_start_matches([' ', '-', '\u{a0}', '\u{202f}']);
+    let start = text.len() - rest.len();
+    let word = |word: &&str| rest.get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
+    PERCENT.iter().find(|known| word(known)).map(|word| start + word.len())
 }
 
-/// Tokens that a number may be written with.
-fn forms(value: &Decimal) -> Vec<Vec<String>> {
-    let mut forms = vec![];
-    let mut with_fraction = |whole: Vec<String>| {
-        if value.fraction.is_empty() {
-            forms.push(whole);
-        } else {
-            for zero in ["", "0"] {
-                forms.push([whole.clone(), vec![format!("{}{zero}", value.fraction)]].concat());
-            }
-        }
-    };
-    let digits = &value.whole;
-    with_fraction(vec![digits.clone()]);
-    if digits.len() == 1 {
-        with_fraction(vec![format!("0{digits}")]);
-    }
+/// The rows in which a number may be written.
+fn rows(value: &Decimal) -> Vec<String> {
+    let Decimal { whole, fraction, .. } = value;
+    let tail = if fraction.is_empty() { String::new() } else { format!(" {fraction}|{fraction}0") };
+    let mut rows = vec![if whole.len() == 1 { format!("{whole}|0{whole}{tail}") } else { format!("{whole}{tail}") }];
     for (size, least) in [(3, 4), (2, 6)] {
-        if digits.len() >= least {
-            let (head, last) = digits.split_at(digits.len() - 3);
-            let first = head.len() % size;
-            let mut parts: Vec<String> =
-                head.get(..first).filter(|part| !part.is_empty()).map(str::to_owned).into_iter().collect();
-            let rest = head.get(first..).unwrap_or_default();
-            parts.extend((0..rest.len()).step_by(size).filter_map(|at| rest.get(at..at + size)).map(str::to_owned));
-            parts.push(last.to_owned());
-            with_fraction(parts);
+        if whole.len() >= least {
+            rows.push(format!("{}{tail}", grouped(whole, size)));
         }
     }
-    if digits == "0" && !value.fraction.is_empty() {
-        forms.push(vec![value.fraction.clone()]);
+    if whole == "0" && !fraction.is_empty() {
+        rows.push(fraction.clone());
     }
-    forms.extend(exponential(value));
-    forms
+    rows.extend(exponential(value));
+    rows
+}
+
+/// Digits in groups: the last has three.
+fn grouped(digits: &str, size: usize) -> String {
+    let mut groups = String::new();
+    for (at, digit) in digits.char_indices() {
+        let left = digits.len() - at;
+        if at > 0 && left >= 3 && (left - 3).is_multiple_of(size) {
+            groups.push(' ');
+        }
+        groups.push(digit);
+    }
+    groups
 }
 
 /// "6.02e23" and its like, for large and small numbers.
-fn exponential(value: &Decimal) -> Vec<Vec<String>> {
+fn exponential(value: &Decimal) -> Option<String> {
     let digits = format!("{}{}", value.whole, value.fraction);
     let lead = digits.len() - digits.trim_start_matches('0').len();
     let digits = digits.trim_matches('0');
     if digits.is_empty() || digits.len() > 20 || (value.whole.len() < 4 && lead < 3) {
-        return Vec::new();
+        return None;
     }
-    let power = value.whole.len().abs_diff(lead + 1).to_string();
+    let power = value.whole.len().abs_diff(lead + 1);
     let (first, rest) = digits.split_at(1);
-    let mut forms = vec![vec![first.to_owned(), "e".to_owned(), power.clone()]];
-    if !rest.is_empty() {
-        forms = vec![vec![first.to_owned(), rest.to_owned(), "e".to_owned(), power]];
-    }
-    forms
+    Some(if rest.is_empty() { format!("{first} e {power}") } else { format!("{first} {rest} e {power}") })
 }
 
 /// Denominators of fractions.
 const PARTS: [u32; 13] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 100];
 
-/// Decides on a number from its text, and where it begins and ends there.
-type Accepts<'c> = &'c dyn Fn(&str, usize, usize) -> bool;
+/// Decides on a number from its text, and where it begins and ends there: where the words end that belong to it.
+pub(crate) type Accepts<'c> = &'c dyn Fn(&str, usize, usize) -> Option<usize>;
 
 impl Look<'_> {
     /// Where a number stands in digits, and `accepts` the text behind it.
     pub(crate) fn digits(&mut self, scope: Scope, value: &Decimal, accepts: Accepts<'_>) -> Vec<Spot> {
         let mut spots = Vec::new();
-        for form in forms(value) {
-            let tokens: Vec<&str> = form.iter().map(String::as_str).collect();
-            spots.extend(self.row(scope, &tokens, &mut |text, (start, _)| {
-                let fits = |reading: &Reading| {
-                    reading.value.is_same(value)
-                        && is_free(text, start, reading.end)
-                        && accepts(text, start, reading.end)
-                };
-                readings(text, start).into_iter().find(fits).map(|reading| (start, reading.end))
+        for row in rows(value) {
+            spots.extend(self.row(scope, &row, &mut |text, (start, _)| {
+                let fits = |reading: &Reading| reading.value.is_same(value) && is_free(text, start, reading.end);
+                let mut ends = readings(text, start).into_iter().filter(fits);
+                ends.find_map(|reading| accepts(text, start, reading.end)).map(|end| (start, end))
             }));
         }
         spots
@@ -215,15 +192,15 @@ impl Look<'_> {
             if value.whole.len() > 2 || look.is_blank(scope) {
                 return Vec::new();
             }
-            look.digits(scope, &value.shifted(2), &|text, _, end| is_percent(text, end))
+            look.digits(scope, &value.shifted(2), &|text, _, end| percent_end(text, end))
         };
-        found(self.digits(scope, value, &|_, _, _| true), How::Number)
+        found(self.digits(scope, value, &|_, _, end| Some(end)), How::Number)
             .or_else(|| found(percent(self), How::Percent))
             .or_else(|| found(self.numerals(scope, value), How::Numeral))
             .or_else(|| found(self.scaled(scope, value), How::Scale))
             .or_else(|| found(self.fraction(scope, value), How::Fraction))
-            .or_else(|| found(self.words_for(scope, value, numeral::months), How::Month))
-            .or_else(|| found(self.words_for(scope, value, numeral::amounts), How::Numeral))
+            .or_else(|| found(self.row(scope, numeral::months(value), &mut |_, span| Some(span)), How::Month))
+            .or_else(|| found(self.row(scope, numeral::amounts(value), &mut |_, span| Some(span)), How::Numeral))
     }
 
     fn scaled(&mut self, scope: Scope, value: &Decimal) -> Vec<Spot> {
@@ -232,17 +209,17 @@ impl Look<'_> {
         // "1.2345 million" is usual, longer fractions are not.
         let fits =
             |power: i32| usize::try_from(power).is_ok_and(|power| zeros + 6 >= power && value.whole.len() > power);
-        for (word, power) in SCALES.iter().filter(|(_, power)| value.fraction.is_empty() && fits(*power)) {
-            if !self.has(scope, word) {
+        for (power, words) in SCALES.iter().filter(|(power, _)| value.fraction.is_empty() && fits(*power)) {
+            if !words.split('|').any(|word| self.has(scope, word)) {
                 continue;
             }
             let small = value.shifted(-power);
-            for form in forms(&small) {
-                let tokens: Vec<&str> = form.iter().map(String::as_str).chain([*word]).collect();
-                spots.extend(self.row(scope, &tokens, &mut |text, (start, end)| {
+            for row in rows(&small) {
+                spots.extend(self.row(scope, &format!("{row} {words}"), &mut |text, (start, end)| {
                     let found = readings(text, start).into_iter().find(|reading| reading.value.is_same(&small))?;
-                    let gap = text.get(found.end..end.checked_sub(word.len())?);
-                    (is_free(text, start, found.end) && gap.is_none_or(|gap| gap.len() <= 2)).then_some((start, end))
+                    let rest = text.get(found.end..end).unwrap_or_default();
+                    let gap = rest.len() - rest.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+                    (is_free(text, start, found.end) && gap <= 2).then_some((start, end))
                 }));
             }
         }
@@ -261,7 +238,7 @@ impl Look<'_> {
                 continue;
             }
             let (share, of) = (format!("{share:.0}"), of.to_string());
-            spots.extend(self.row(scope, &[&share, &of], &mut |text, (start, end)| {
+            spots.extend(self.row(scope, &format!("{share} {of}"), &mut |text, (start, end)| {
                 let slice = text.get(start..end)?;
                 let is_free = |c: Option<char>| c.is_none_or(|c| c != '/' && digit(c).is_none());
                 let (before, after) = (text.get(..start)?.chars().next_back(), text.get(end..)?.chars().next());
@@ -272,21 +249,8 @@ impl Look<'_> {
     }
 
     fn numerals(&mut self, scope: Scope, value: &Decimal) -> Vec<Spot> {
-        let Some(number) = value.small() else { return Vec::new() };
-        let mut spots = Vec::new();
-        for words in numeral::cardinals(number) {
-            let tokens: Vec<&str> = words.iter().map(String::as_str).collect();
-            spots.extend(self.row(scope, &tokens, &mut |_, span| Some(span)));
-        }
-        spots
-    }
-
-    fn words_for(&mut self, scope: Scope, value: &Decimal, words: fn(&Decimal) -> Vec<&'static str>) -> Vec<Spot> {
-        let mut spots = Vec::new();
-        for word in words(value) {
-            spots.extend(self.row(scope, &[word], &mut |_, span| Some(span)));
-        }
-        spots
+        let rows = value.small().map(numeral::cardinals).unwrap_or_default();
+        rows.iter().flat_map(|row| self.row(scope, row, &mut |_, span| Some(span))).collect()
     }
 }
 

@@ -30,28 +30,28 @@ const TENS: [&str; 10] = ["", "", "twenty", "thirty", "forty", "fifty", "sixty",
 
 /// One to twenty, hundred and thousand in German, French, Spanish, Italian, Portuguese and Dutch, folded.
 const OTHERS: [(u32, &str); 22] = [
-    (1, "un une uno una ein eine eins einen einem einer um uma een"),
-    (2, "deux dos zwei due dois duas twee"),
-    (3, "trois tres drei tre drie"),
-    (4, "quatre cuatro vier quattro quatro"),
-    (5, "cinq cinco funf cinque vijf"),
-    (6, "six seis sechs sei zes"),
-    (7, "sept siete sieben sette sete zeven"),
-    (8, "huit ocho acht otto oito"),
-    (9, "neuf nueve neun nove negen"),
-    (10, "dix diez zehn dieci dez tien"),
-    (11, "onze once elf undici"),
-    (12, "douze doce zwolf dodici doze twaalf"),
-    (13, "treize trece dreizehn tredici treze dertien"),
-    (14, "quatorze catorce vierzehn quattordici veertien"),
-    (15, "quinze quince funfzehn quindici vijftien"),
-    (16, "seize dieciseis sechzehn sedici dezesseis zestien"),
-    (17, "diecisiete siebzehn diciassette dezessete zeventien"),
-    (18, "dieciocho achtzehn diciotto dezoito achttien"),
-    (19, "diecinueve neunzehn diciannove dezenove negentien"),
-    (20, "vingt veinte zwanzig venti vinte twintig"),
-    (100, "cent cien hundert einhundert cento cem honderd"),
-    (1000, "tausend eintausend mille mil duizend"),
+    (1, "un|une|uno|una|ein|eine|eins|einen|einem|einer|um|uma|een"),
+    (2, "deux|dos|zwei|due|dois|duas|twee"),
+    (3, "trois|tres|drei|tre|drie"),
+    (4, "quatre|cuatro|vier|quattro|quatro"),
+    (5, "cinq|cinco|funf|cinque|vijf"),
+    (6, "six|seis|sechs|sei|zes"),
+    (7, "sept|siete|sieben|sette|sete|zeven"),
+    (8, "huit|ocho|acht|otto|oito"),
+    (9, "neuf|nueve|neun|nove|negen"),
+    (10, "dix|diez|zehn|dieci|dez|tien"),
+    (11, "onze|once|elf|undici"),
+    (12, "douze|doce|zwolf|dodici|doze|twaalf"),
+    (13, "treize|trece|dreizehn|tredici|treze|dertien"),
+    (14, "quatorze|catorce|vierzehn|quattordici|veertien"),
+    (15, "quinze|quince|funfzehn|quindici|vijftien"),
+    (16, "seize|dieciseis|sechzehn|sedici|dezesseis|zestien"),
+    (17, "diecisiete|siebzehn|diciassette|dezessete|zeventien"),
+    (18, "dieciocho|achtzehn|diciotto|dezoito|achttien"),
+    (19, "diecinueve|neunzehn|diciannove|dezenove|negentien"),
+    (20, "vingt|veinte|zwanzig|venti|vinte|twintig"),
+    (100, "cent|cien|hundert|einhundert|cento|cem|honderd"),
+    (1000, "tausend|eintausend|mille|mil|duizend"),
 ];
 
 /// The words of a number below a hundred.
@@ -96,22 +96,23 @@ fn english(number: u32, joint: &[&'static str]) -> Vec<&'static str> {
     words
 }
 
-/// The words for a number, each way as tokens.
-pub(crate) fn cardinals(number: u32) -> Vec<Vec<String>> {
-    let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let mut ways = vec![owned(english(number, &[]))];
+/// The rows of words in which a number may be written.
+pub(crate) fn cardinals(number: u32) -> Vec<String> {
+    let plain = english(number, &[]).join(" ");
+    let mut ways = Vec::new();
     if number > 100 {
-        ways.push(owned(english(number, &["and"])));
+        ways.push(english(number, &["and"]).join(" "));
     }
     if (1100..10_000).contains(&number) && number.is_multiple_of(100) && !number.is_multiple_of(1000) {
-        ways.push(owned([tens(number / 100), vec!["hundred"]].concat()));
+        ways.push(format!("{} hundred", tens(number / 100).join(" ")));
     }
-    // Two words may also be one: "twentyfive".
-    let joined = ways.first().filter(|words| words.len() == 2 && number < 100).map(|words| words.concat());
-    ways.extend(joined.map(|word| vec![word]));
-    let others = OTHERS.iter().filter(|(known, _)| *known == number).flat_map(|(_, words)| words.split(' '));
-    ways.extend(others.map(|word| vec![word.to_owned()]));
-    ways.dedup();
+    if number < 100 && plain.contains(' ') {
+        // "twentyfive"
+        ways.push(plain.replace(' ', ""));
+    }
+    ways.extend(OTHERS.iter().filter(|(known, _)| *known == number).map(|(_, words)| (*words).to_owned()));
+    ways.retain(|way| *way != plain);
+    ways.insert(0, plain);
     ways
 }
 
@@ -138,25 +139,24 @@ pub(crate) fn spoken(words: &Words) -> Option<Decimal> {
     Some(Decimal::new(&total.checked_add(number?)?.to_string(), ""))
 }
 
-/// The names of the month with this number.
-pub(crate) fn months(value: &Decimal) -> Vec<&'static str> {
-    value.small().map(|number| month_names(number).collect()).unwrap_or_default()
+/// The names of the month with this number, as alternatives.
+pub(crate) fn months(value: &Decimal) -> &'static str {
+    value.small().map(month_names).unwrap_or_default()
 }
 
 /// Words that name an amount: "dozen", "half", "monthly".
-pub(crate) fn amounts(value: &Decimal) -> Vec<&'static str> {
-    let words = match (value.whole.as_str(), value.fraction.as_str()) {
+pub(crate) fn amounts(value: &Decimal) -> &'static str {
+    match (value.whole.as_str(), value.fraction.as_str()) {
         ("0", "5") => "half",
         ("0", "25") => "quarter",
-        ("1", "") => "once single daily hourly annually",
-        ("2", "") => "couple pair both twice double semiannually",
+        ("1", "") => "once|single|daily|hourly|annually",
+        ("2", "") => "couple|pair|both|twice|double|semiannually",
         ("3", "") => "triple",
         ("4", "") => "quarterly",
-        ("12", "") => "dozen monthly",
+        ("12", "") => "dozen|monthly",
         ("52", "") => "weekly",
-        _ => return Vec::new(),
-    };
-    words.split(' ').collect()
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -165,15 +165,16 @@ mod tests {
 
     #[test]
     fn numbers_have_their_words() {
-        let first = |number| cardinals(number)[0].join(" ");
+        let first = |number| cardinals(number)[0].clone();
         assert_eq!(first(0), "zero");
         assert_eq!(first(25), "twenty five");
         assert_eq!(first(405), "four hundred five");
         assert_eq!(first(2_300_012), "two million three hundred thousand twelve");
-        assert_eq!(cardinals(405)[1].join(" "), "four hundred and five");
-        assert_eq!(cardinals(1500).last().unwrap().join(" "), "fifteen hundred");
+        assert_eq!(cardinals(405)[1], "four hundred and five");
+        assert_eq!(cardinals(1500).last().unwrap(), "fifteen hundred");
         assert_eq!(spoken(&Words::of("two hundred and five thousand twenty-one")).unwrap().whole, "205021");
         assert!(spoken(&Words::of("twenty rooms")).is_none());
-        assert!(cardinals(7).contains(&vec!["sieben".to_owned()]));
+        assert!(cardinals(7)[1].split('|').any(|word| word == "sieben"));
+        assert_eq!(cardinals(25)[1], "twentyfive");
     }
 }

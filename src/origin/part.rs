@@ -1,61 +1,18 @@
 //! Texts of similar kinds, by token.
 
-use super::from::{Origin, Place};
+use super::echo::{Quote, Said};
+use super::from::Place;
 use super::index::{Echo, Source};
 use super::json::{Piece, decode, is_json, pieces, raw_span};
-use super::number::Decimal;
-use super::token::{Words, tokens};
-use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use super::table::{Growing, Neighbours, Pairs, Table};
+use super::token::tokens;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a list ends, or nothing stands.
 pub(crate) const NOWHERE: u32 = u32::MAX;
-
-/// Keys are hashes already.
-#[derive(Default)]
-pub(crate) struct Plain(u64);
-
-impl Hasher for Plain {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-/// A hash that grows byte by byte, so that every prefix of a value is hashed in one pass. Its factor is drawn for each
-/// index: nobody can write two words that are one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Growing {
-    state: u64,
-    factor: u64,
-}
-
-impl Growing {
-    fn drawn() -> Self {
-        let random = RandomState::new();
-        Self { state: random.hash_one(0), factor: random.hash_one(1) | 1 }
-    }
-
-    pub(crate) fn push(&mut self, byte: u8) {
-        let product = u128::from(self.state ^ u64::from(byte)).wrapping_mul(u128::from(self.factor));
-        let [low, high] = [product, product >> 64].map(|half| u64::try_from(half & u128::from(u64::MAX)).unwrap_or(0));
-        self.state = low ^ high;
-    }
-
-    pub(crate) fn key(self) -> u64 {
-        self.state ^ self.state >> 32
-    }
-}
 
 /// What is known of one word.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +20,7 @@ pub(crate) struct Word {
     /// Its last place in `tokens`.
     pub(crate) last: u32,
     pub(crate) count: u32,
+    is_number: bool,
 }
 
 /// One place of a word.
@@ -114,8 +72,10 @@ struct Node {
 pub(crate) struct Text {
     pub(crate) source: Source,
     content: Arc<str>,
-    /// The tokens of each argument of its call, with the argument's origin.
-    pub(crate) echo: Vec<(Words, Option<Origin>)>,
+    /// The arguments of its call.
+    pub(crate) said: Vec<Said>,
+    /// Where it repeats those that were made up.
+    pub(crate) quotes: Vec<Quote>,
 }
 
 /// Places of tokens in a row.
@@ -126,67 +86,39 @@ pub(crate) struct Hit {
 }
 
 /// Texts of similar kinds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Part {
-    hash: Growing,
-    pub(crate) ids: HashMap<u64, u32, BuildHasherDefault<Plain>>,
+    pub(crate) table: Table,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) numbers: Pairs,
     pub(crate) words: Vec<Word>,
     pub(crate) tokens: Vec<Token>,
     lengths: Vec<u8>,
     segments: Vec<Segment>,
     /// The texts of segments that have escapes.
-    decoded: HashMap<u32, Box<str>>,
+    decoded: BTreeMap<u32, Box<str>>,
     nodes: Vec<Node>,
     pub(crate) texts: Vec<Text>,
     /// How many of its texts are untrusted.
     untrusted: usize,
 }
 
-impl Default for Part {
-    fn default() -> Self {
-        Self {
-            hash: Growing::drawn(),
-            ids: HashMap::default(),
-            words: Vec::new(),
-            tokens: Vec::new(),
-            lengths: Vec::new(),
-            segments: Vec::new(),
-            decoded: HashMap::new(),
-            nodes: Vec::new(),
-            texts: Vec::new(),
-            untrusted: 0,
-        }
-    }
-}
-
 fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(NOWHERE)
 }
 
-/// The leaves of an argument as texts.
-fn leaves(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| leaves(item, found)),
-        Value::Object(fields) => fields.values().for_each(|item| leaves(item, found)),
-        Value::String(text) => found.push(text.clone()),
-        Value::Number(number) => found.push(Decimal::of(number).text()),
-        Value::Null | Value::Bool(_) => {}
-    }
-}
-
 impl Part {
-    pub(crate) fn hash(&self) -> Growing {
-        self.hash
-    }
-
     pub(crate) fn id(&self, word: &str) -> Option<u32> {
-        let mut hash = self.hash();
-        word.bytes().for_each(|byte| hash.push(byte));
-        self.ids.get(&hash.key()).copied()
+        self.table.get(Growing::of(word))
     }
 
     pub(crate) fn count(&self, id: u32) -> u32 {
         self.words.get(id as usize).map_or(0, |word| word.count)
+    }
+
+    /// Whether a word is a run of digits.
+    pub(crate) fn is_number(&self, id: u32) -> bool {
+        self.words.get(id as usize).is_some_and(|word| word.is_number)
     }
 
     pub(crate) fn token(&self, at: u32) -> Option<Token> {
@@ -198,15 +130,13 @@ impl Part {
         if self.tokens.len() + text.len() >= FIRST as usize {
             return false;
         }
-        let mut echo = Vec::new();
+        let mut said = Vec::new();
         for Echo { value, origin } in &source.echo {
-            let mut found = Vec::new();
-            leaves(value, &mut found);
-            echo.extend(found.iter().map(|leaf| (Words::of(leaf), origin.clone())));
+            Said::leaves(value, origin.as_ref(), &mut said);
         }
         let shared = text.clone();
         self.untrusted += usize::from(source.untrusted);
-        self.texts.push(Text { source, content: text, echo });
+        self.texts.push(Text { source, content: text, said, quotes: Vec::new() });
         if is_json(&shared) {
             self.add_json(&shared);
         } else {
@@ -218,7 +148,7 @@ impl Part {
     /// Adds a text that is no JSON whatever it looks like.
     pub(crate) fn add_plain(&mut self, source: Source, text: Arc<str>) {
         let shared = text.clone();
-        self.texts.push(Text { source, content: text, echo: Vec::new() });
+        self.texts.push(Text { source, content: text, said: Vec::new(), quotes: Vec::new() });
         self.segment(&shared, (0, shared.len()), NOWHERE, 0, false);
     }
 
@@ -241,7 +171,7 @@ impl Part {
     fn add_json(&mut self, text: &str) {
         // Each open list or object, with the number of its items so far or the place of its last key.
         let mut open: Vec<(u32, u32)> = Vec::new();
-        let mut keys = HashSet::new();
+        let mut keys = BTreeSet::new();
         pieces(text, |piece| {
             let (parent, name) = open.last().copied().unwrap_or((NOWHERE, 0));
             let is_array = self.nodes.get(parent as usize).is_some_and(|node| node.is_array);
@@ -289,21 +219,19 @@ impl Part {
             first.start |= FIRST;
             let text = small(self.texts.len() - 1);
             self.segments.push(Segment { token, text, start: small(span.0), end: small(span.1), parent, name });
+            self.join(token as usize);
         } else {
             self.decoded.remove(&number);
         }
     }
 
     fn push_tokens(&mut self, text: &str) {
-        let Self { hash: empty, ids, words, tokens: places, lengths, .. } = self;
+        let Self { table, words, tokens: places, lengths, .. } = self;
         tokens(text, |word, start, end| {
-            let mut hash = *empty;
-            word.bytes().for_each(|byte| hash.push(byte));
+            let id = table.add(Growing::of(word));
             let at = small(places.len());
-            let new = small(words.len());
-            let id = *ids.entry(hash.key()).or_insert(new);
-            if id == new {
-                words.push(Word { last: NOWHERE, count: 0 });
+            if id as usize == words.len() {
+                words.push(Word { last: NOWHERE, count: 0, is_number: word.starts_with(|c: char| c.is_ascii_digit()) });
             }
             let Some(word) = words.get_mut(id as usize) else { return };
             places.push(Token { id, prev: word.last, start: small(start) });
@@ -313,14 +241,42 @@ impl Part {
         });
     }
 
+    /// Notes which words stand side by side in a new segment.
+    fn join(&mut self, first: usize) {
+        let is_new = !self.neighbours.is_full(self.tokens.len());
+        if !is_new {
+            self.neighbours = Neighbours::for_pairs(self.tokens.len() * 2);
+        }
+        let from = if is_new { first } else { 0 };
+        let mut numbers = std::mem::take(&mut self.numbers);
+        for (at, pair) in self.tokens.get(from..).unwrap_or_default().windows(2).enumerate() {
+            let [one, next] = pair else { continue };
+            if next.is_first() {
+                continue;
+            }
+            self.neighbours.add(one.id, next.id);
+            if from + at >= first && self.is_number(one.id) && self.is_number(next.id) {
+                numbers.add(one.id, next.id, small(from + at));
+            }
+        }
+        self.numbers = numbers;
+    }
+
     /// Whether its texts are all trusted, or all not.
     pub(crate) fn is_uniform(&self) -> bool {
         self.untrusted == 0 || self.untrusted == self.texts.len()
     }
 
     /// The number of the segment that has a token.
-    fn segment_of(&self, token: u32) -> u32 {
+    pub(crate) fn segment_of(&self, token: u32) -> u32 {
         small(self.segments.partition_point(|segment| segment.token <= token).saturating_sub(1))
+    }
+
+    /// The tokens of a segment.
+    pub(crate) fn tokens_of(&self, segment: u32) -> Range<u32> {
+        let first = |segment: u32| self.segments.get(segment as usize).map(|segment| segment.token);
+        let end = segment.checked_add(1).and_then(first).unwrap_or(small(self.tokens.len()));
+        first(segment).unwrap_or(end)..end
     }
 
     /// The text of the segment that has these tokens, its number, and their place in that text.
@@ -376,7 +332,9 @@ impl Part {
         self.tokens.capacity() * size_of::<Token>()
             + self.lengths.capacity()
             + self.words.capacity() * size_of::<Word>()
-            + self.ids.capacity() * (size_of::<(u64, u32)>() + 1)
+            + self.table.bytes()
+            + self.neighbours.bytes()
+            + self.numbers.bytes()
             + self.segments.capacity() * size_of::<Segment>()
             + self.nodes.capacity() * size_of::<Node>()
             + self.decoded.values().map(|text| text.len() + 32).sum::<usize>()

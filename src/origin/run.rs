@@ -1,131 +1,261 @@
 //! Tokens in a row: the search that all rules stand on, and its bounds.
 
 use super::part::{Hit, NOWHERE, Part};
+use super::table::Growing;
 use super::token::Words;
+use std::cell::Cell;
+use std::ops::Range;
 
 /// How many places of a word are tried, the newest first.
-const PLACES: u32 = 256;
+const PLACES: usize = 256;
 /// How many steps the search for the values of one call may take.
 const STEPS: u32 = 20_000;
+/// Places of a word beyond which two numbers in a row are found by the list of both.
+const FEW: u32 = 16;
 /// Bytes of a value that is searched with its tokens cut in other ways, too.
 const RECUT: usize = 64;
 
-/// What is left of the bound of a call.
+/// The steps that a call may still take.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    left: u32,
+    left: Cell<u32>,
     /// Whether something was left out since this was last reset: "not found" then means "not known".
-    pub(crate) is_capped: bool,
+    pub(crate) is_capped: Cell<bool>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Self { left: STEPS, is_capped: false }
+        Self { left: Cell::new(STEPS), is_capped: Cell::new(false) }
     }
 
     /// Whether a value that was not found may stand somewhere all the same.
     pub(crate) fn is_unsure(&self) -> bool {
-        self.is_capped || self.left == 0
+        self.is_capped.get() || self.is_spent()
     }
 
-    pub(crate) fn take(&mut self, steps: u32) -> bool {
-        if self.left < steps {
-            self.left = 0;
-            self.is_capped = true;
-            return false;
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    pub(crate) fn take(&self, steps: usize) -> bool {
+        let left = u32::try_from(steps).ok().and_then(|steps| self.left.get().checked_sub(steps));
+        self.left.set(left.unwrap_or(0));
+        if left.is_none() {
+            self.is_capped.set(true);
         }
-        self.left -= steps;
-        true
+        left.is_some()
     }
 }
 
-/// A token that may stand at a place of the value: where it ends there, and its word.
-type Edges = Vec<Vec<(usize, u32)>>;
+/// Words in a row, with alternatives for each.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    ids: Vec<u32>,
+    /// The end of the alternatives for each word in `ids`.
+    ends: Vec<usize>,
+}
+
+impl Row {
+    fn clear(&mut self) {
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The words that may stand at one place of the row.
+    fn at(&self, at: usize) -> &[u32] {
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(at).and_then(|end| self.ids.get(start..*end)).unwrap_or_default()
+    }
+
+    /// Adds the known ones of these words as one place of the row; false if there are none.
+    fn push<'w>(&mut self, part: &Part, words: impl Iterator<Item = &'w str>) -> bool {
+        let before = self.ids.len();
+        for id in words.filter_map(|word| part.id(word)) {
+            if !self.ids.get(before..).is_some_and(|known| known.contains(&id)) {
+                self.ids.push(id);
+            }
+        }
+        self.ends.push(self.ids.len());
+        self.ids.len() > before
+    }
+
+    /// Takes the words of a pattern such as `in|within 3|three days`; false if the part can't have it.
+    pub(crate) fn read(&mut self, part: &Part, pattern: &str) -> bool {
+        self.clear();
+        pattern.split(' ').all(|words| self.push(part, words.split('|')))
+    }
+
+    /// Takes the words as they are; false if the part doesn't have one of them.
+    fn take(&mut self, part: &Part, words: &Words) -> bool {
+        self.clear();
+        words.iter().all(|word| self.push(part, std::iter::once(word)))
+    }
+}
+
+/// Whether a text has the words of a pattern, and no others.
+pub(crate) fn is_row(text: &str, pattern: &str) -> bool {
+    let words = Words::of(text);
+    let mut wanted = pattern.split(' ');
+    words.iter().all(|word| wanted.next().is_some_and(|wanted| wanted.split('|').any(|one| one == word)))
+        && wanted.next().is_none()
+}
+
+/// A known word that the value has from one of its bytes to another.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    start: usize,
+    end: usize,
+    id: u32,
+}
+
+/// Receives each place that a search finds, and ends the search by returning false.
+pub(crate) type Each<'e> = &'e mut dyn FnMut(Hit) -> bool;
 
 impl Part {
-    /// Calls `each` with the places where words with these ids stand in a row, the newest first, until it is false.
-    pub(crate) fn row(&self, ids: &[u32], steps: &mut Steps, each: &mut dyn FnMut(Hit) -> bool) {
-        let rarest = ids.iter().enumerate().min_by_key(|(_, id)| self.count(**id));
-        let Some((offset, &anchor)) = rarest else { return };
-        let mut at = self.words.get(anchor as usize).map_or(NOWHERE, |word| word.last);
-        let mut places = 0;
-        while let Some(token) = self.token(at) {
-            if places == PLACES {
-                steps.is_capped = true;
-                return;
-            }
-            places += 1;
-            if !steps.take(1) {
-                return;
-            }
+    /// Calls `each` with the places of a row, the newest first, until it is false.
+    pub(crate) fn row(&self, row: &Row, steps: &Steps, each: Each<'_>) {
+        let may_follow = |at: usize| {
+            let pairs = |one: &u32| row.at(at).iter().any(|next| self.neighbours.may_have(*one, *next));
+            row.at(at - 1).iter().any(pairs)
+        };
+        if !(1..row.len()).all(may_follow) {
+            return;
+        }
+        let places = |at: &usize| row.at(*at).iter().map(|id| self.count(*id)).sum::<u32>();
+        let Some(rarest) = (0..row.len()).min_by_key(places) else { return };
+        let mut hit = |at: u32, offset: usize| {
             let first = (at as usize).checked_sub(offset);
-            if let Some(hit) = first.and_then(|first| self.follow(first, ids, steps))
-                && !each(hit)
-            {
-                return;
+            first.and_then(|first| self.follow(first, row, steps)).is_none_or(&mut *each)
+        };
+        let is_number = |at: &usize| [at - 1, *at].iter().flat_map(|at| row.at(*at)).all(|id| self.is_number(*id));
+        match (1..row.len()).find(is_number).filter(|_| places(&rarest) > FEW) {
+            Some(next) => {
+                let pairs = row.at(next - 1).iter().flat_map(|one| row.at(next).iter().map(move |next| (*one, *next)));
+                let heads = pairs.filter_map(|(one, next)| self.numbers.last(one, next)).collect();
+                newest_first(heads, |link| self.numbers.before(link), steps, &mut |at| hit(at, next - 1));
             }
-            at = token.prev;
+            None => self.places(row.at(rarest), steps, &mut |at| hit(at, rarest)),
         }
     }
 
-    fn follow(&self, first: usize, ids: &[u32], steps: &mut Steps) -> Option<Hit> {
-        let tokens = self.tokens.get(first..first + ids.len())?;
-        let same = tokens.iter().zip(ids).enumerate();
-        let equal = same.take_while(|(at, (token, id))| token.id == **id && (*at == 0 || !token.is_first())).count();
-        steps.take(u32::try_from(equal / 16).unwrap_or(u32::MAX));
-        let last = u32::try_from(first + ids.len() - 1).ok()?;
-        (equal == ids.len()).then_some(Hit { first: u32::try_from(first).ok()?, last })
+    /// Calls `each` with the places of any of these words, the newest first, until it is false.
+    fn places(&self, ids: &[u32], steps: &Steps, each: &mut dyn FnMut(u32) -> bool) {
+        let last = |id: &u32| self.words.get(*id as usize).map(|word| (word.last, word.last));
+        let before = |at| self.token(at).map(|token| (token.prev, token.prev));
+        newest_first(ids.iter().filter_map(last).collect(), before, steps, each);
+    }
+
+    fn follow(&self, first: usize, row: &Row, steps: &Steps) -> Option<Hit> {
+        let tokens = self.tokens.get(first..first + row.len())?;
+        let mut same = tokens.iter().enumerate();
+        let equal = same
+            .position(|(at, token)| !row.at(at).contains(&token.id) || (at > 0 && token.is_first()))
+            .unwrap_or(row.len());
+        steps.take(equal / 16);
+        let last = u32::try_from(first + row.len() - 1).ok()?;
+        (equal == row.len()).then_some(Hit { first: u32::try_from(first).ok()?, last })
+    }
+
+    /// Calls `each` with the places of the first words that have one of each of the others in their segment.
+    pub(crate) fn together(&self, words: &[Vec<u32>], steps: &Steps, each: Each<'_>) {
+        let Some((first, others)) = words.split_first() else { return };
+        let mut lacking = None;
+        self.places(first, steps, &mut |at| {
+            let segment = self.segment_of(at);
+            if lacking == Some(segment) {
+                return true;
+            }
+            let mut hit = Hit { first: at, last: at };
+            for ids in others {
+                let Some(place) = self.nearest(at, &self.tokens_of(segment), ids, steps) else {
+                    lacking = Some(segment);
+                    return true;
+                };
+                hit = Hit { first: hit.first.min(place), last: hit.last.max(place) };
+            }
+            each(hit)
+        });
+    }
+
+    /// The place of one of these words among some tokens: the nearest one, or in a long text any.
+    fn nearest(&self, at: u32, tokens: &Range<u32>, ids: &[u32], steps: &Steps) -> Option<u32> {
+        let length = tokens.end - tokens.start;
+        if length / 16 > ids.iter().map(|id| self.count(*id)).sum() {
+            let mut found = None;
+            self.places(ids, steps, &mut |place| {
+                found = Some(place).filter(|place| tokens.contains(place));
+                found.is_none() && place >= tokens.start
+            });
+            return found;
+        }
+        let mut tried = 0;
+        let is_it =
+            |place: &u32| tokens.contains(place) && self.token(*place).is_some_and(|token| ids.contains(&token.id));
+        let found = (1..length).find_map(|away| {
+            tried = away;
+            [at.checked_add(away), at.checked_sub(away)].into_iter().flatten().find(is_it)
+        });
+        steps.take(tried as usize / 8);
+        found
     }
 
     /// Calls `each` with the places where the value's tokens stand in a row, joined or separated in other ways too.
-    pub(crate) fn run(&self, words: &Words, steps: &mut Steps, each: &mut dyn FnMut(Hit) -> bool) {
-        let ids: Option<Vec<u32>> = words.iter().map(|word| self.id(word)).collect();
+    pub(crate) fn run(&self, words: &Words, row: &mut Row, steps: &Steps, each: Each<'_>) {
+        let is_known = row.take(self, words);
         let mut goes_on = true;
-        if let Some(ids) = &ids {
-            self.row(ids, steps, &mut |hit| {
+        if is_known {
+            self.row(row, steps, &mut |hit| {
                 goes_on = each(hit);
                 goes_on
             });
         }
-        if goes_on && words.whole.len() <= RECUT && !self.tokens.is_empty() {
-            self.recut(words, ids.is_some(), steps, each);
+        if goes_on && words.whole.len() <= RECUT {
+            self.recut(words, is_known, steps, each);
         }
     }
 
-    fn recut(&self, words: &Words, is_row: bool, steps: &mut Steps, each: &mut dyn FnMut(Hit) -> bool) {
-        let Some(edges) = self.edges(&words.whole, is_row, steps) else { return };
-        let back = turned(&edges);
-        let end = words.whole.len();
-        let places =
-            |edges: &Edges, at: usize| edges.get(at).into_iter().flatten().map(|(_, id)| self.count(*id)).sum::<u32>();
-        let is_forward = places(&edges, 0) <= places(&back, end);
-        let (edges, from, to) = if is_forward { (&edges, 0, end) } else { (&back, end, 0) };
-        for &(next, id) in edges.get(from).into_iter().flatten() {
-            let mut at = self.words.get(id as usize).map_or(NOWHERE, |word| word.last);
-            let mut places = 0;
-            while let Some(token) = self.token(at) {
-                if places == PLACES {
-                    // Values seldom stand with their first one or two letters apart: that is not worth a doubt.
-                    steps.is_capped |= next.abs_diff(from) > 2;
-                    break;
+    fn recut(&self, words: &Words, is_known: bool, steps: &Steps, each: Each<'_>) {
+        let length = words.whole.len();
+        let mut edges = self.edges(&words.whole, steps);
+        // The way that was tried has one edge for each token.
+        if edges.is_empty() || (is_known && edges.len() == words.len()) {
+            return;
+        }
+        let places = |is_end: fn(&Edge, usize) -> bool| {
+            edges.iter().filter(|edge| is_end(edge, length)).map(|edge| self.count(edge.id)).sum::<u32>()
+        };
+        let is_forward = places(|edge, _| edge.start == 0) <= places(|edge, length| edge.end == length);
+        if !is_forward {
+            for edge in &mut edges {
+                (edge.start, edge.end) = (length - edge.end, length - edge.start);
+            }
+            edges.sort_unstable_by_key(|edge| edge.start);
+        }
+        for edge in edges.iter().take_while(|edge| edge.start == 0) {
+            let was_capped = steps.is_capped.get();
+            let mut goes_on = true;
+            self.places(&[edge.id], steps, &mut |at| {
+                if let Some(other) = self.walk(&edges, at, (edge.end, length), is_forward) {
+                    goes_on = each(Hit { first: at.min(other), last: at.max(other) });
                 }
-                places += 1;
-                if !steps.take(1) {
-                    return;
-                }
-                if let Some(other) = self.walk(edges, at, (next, to), is_forward) {
-                    let hit = Hit { first: at.min(other), last: at.max(other) };
-                    if !each(hit) {
-                        return;
-                    }
-                }
-                at = token.prev;
+                goes_on
+            });
+            if !goes_on || steps.is_spent() {
+                return;
+            }
+            if edge.end <= 2 {
+                // Values seldom stand with their first one or two letters apart: that is not worth a doubt.
+                steps.is_capped.set(was_capped);
             }
         }
     }
 
     /// The last token of a run that begins with token `at`, which leads to place `next` of the value.
-    fn walk(&self, edges: &Edges, mut at: u32, (mut next, to): (usize, usize), is_forward: bool) -> Option<u32> {
+    fn walk(&self, edges: &[Edge], mut at: u32, (mut next, to): (usize, usize), is_forward: bool) -> Option<u32> {
         while next != to {
             let here = self.token(at)?;
             at = if is_forward { at.checked_add(1)? } else { at.checked_sub(1)? };
@@ -133,55 +263,87 @@ impl Part {
             if if is_forward { token.is_first() } else { here.is_first() } {
                 return None;
             }
-            next = edges.get(next)?.iter().find(|(_, id)| *id == token.id)?.0;
+            next = from(edges, next).iter().find(|edge| edge.id == token.id)?.end;
         }
         Some(at)
     }
 
-    /// The known words that the value can be cut into, from each of its bytes; none if there is no way, or only the
-    /// one that was tried.
-    fn edges(&self, whole: &str, is_row: bool, steps: &mut Steps) -> Option<Edges> {
-        let mut edges: Edges = vec![Vec::new(); whole.len() + 1];
-        let mut is_reached = vec![false; whole.len() + 1];
-        *is_reached.first_mut()? = true;
+    /// The known words that the value can be cut into, by their starts; only those that are on a way through all of it.
+    fn edges(&self, whole: &str, steps: &Steps) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        // Bytes of the value to which a way leads: one bit for each, and the last is its end.
+        let mut is_reached = 1u128;
         for (start, first) in whole.char_indices() {
-            if !*is_reached.get(start)? {
+            if is_reached >> start & 1 == 0 {
                 continue;
             }
-            let mut hash = self.hash();
+            steps.take(1);
             let is_digit = first.is_ascii_digit();
-            for (at, c) in whole.get(start..)?.char_indices().take_while(|(_, c)| c.is_ascii_digit() == is_digit) {
-                let end = start + at + c.len_utf8();
-                whole.get(start + at..end)?.bytes().for_each(|byte| hash.push(byte));
-                if let Some(id) = self.ids.get(&hash.key()) {
-                    edges.get_mut(start)?.push((end, *id));
-                    *is_reached.get_mut(end)? = true;
+            let mut hash = Growing::EMPTY;
+            let mut end = start;
+            let rest = whole.get(start..).unwrap_or_default();
+            for c in rest.chars().take_while(|c| c.is_ascii_digit() == is_digit) {
+                whole.get(end..end + c.len_utf8()).into_iter().flat_map(str::bytes).for_each(|byte| hash.push(byte));
+                end += c.len_utf8();
+                if let Some(id) = self.table.get(hash) {
+                    edges.push(Edge { start, end, id });
+                    is_reached |= 1 << end;
                 }
             }
-            steps.take(1);
         }
-        // The ways from each place to the end; places that lead nowhere are dropped.
-        let mut ways = vec![0u32; whole.len() + 1];
-        *ways.last_mut()? = 1;
-        for start in (0..whole.len()).rev() {
-            let list = edges.get_mut(start)?;
-            list.retain(|(end, _)| ways.get(*end).is_some_and(|ways| *ways > 0));
-            let sum =
-                list.iter().filter_map(|(end, _)| ways.get(*end)).fold(0u32, |sum, ways| sum.saturating_add(*ways));
-            *ways.get_mut(start)? = sum;
+        self.keep_ways(&mut edges, whole.len(), steps);
+        edges
+    }
+
+    /// Keeps the edges from which a way leads to the end, over words that may stand side by side.
+    fn keep_ways(&self, edges: &mut Vec<Edge>, length: usize, steps: &Steps) {
+        let mut leads = vec![false; edges.len()];
+        for (at, edge) in edges.iter().enumerate().rev() {
+            let next = edges.partition_point(|other| other.start < edge.end);
+            let later = edges.iter().zip(&leads).skip(next).take_while(|(other, _)| other.start == edge.end);
+            let mut tried = 0;
+            let is_way = edge.end == length
+                || later.filter(|(_, leads)| **leads).any(|(other, _)| {
+                    tried += 1;
+                    self.neighbours.may_have(edge.id, other.id)
+                });
+            if !steps.take(tried / 8) {
+                break;
+            }
+            if let Some(leads) = leads.get_mut(at) {
+                *leads = is_way;
+            }
         }
-        (*ways.first()? > u32::from(is_row)).then_some(edges)
+        let mut leads = leads.into_iter();
+        edges.retain(|_| leads.next() == Some(true));
     }
 }
 
-fn turned(edges: &Edges) -> Edges {
-    let mut back: Edges = vec![Vec::new(); edges.len()];
-    for (start, list) in edges.iter().enumerate() {
-        for (end, id) in list {
-            if let Some(list) = back.get_mut(*end) {
-                list.push((start, *id));
-            }
+/// Calls `each` with the places of several lists. A list is given by its last place and the place's number in it.
+fn newest_first(
+    mut heads: Vec<(u32, u32)>,
+    before: impl Fn(u32) -> Option<(u32, u32)>,
+    steps: &Steps,
+    each: &mut dyn FnMut(u32) -> bool,
+) {
+    let most = PLACES * heads.len();
+    for tried in 0.. {
+        let Some(newest) = heads.iter_mut().filter(|head| head.0 != NOWHERE).max() else { return };
+        if tried == most {
+            steps.is_capped.set(true);
+            return;
+        }
+        let (at, number) = *newest;
+        *newest = before(number).unwrap_or((NOWHERE, NOWHERE));
+        if !steps.take(1) || !each(at) {
+            return;
         }
     }
-    back
+}
+
+/// The edges that start at a byte.
+fn from(edges: &[Edge], start: usize) -> &[Edge] {
+    let first = edges.partition_point(|edge| edge.start < start);
+    let rest = edges.get(first..).unwrap_or_default();
+    rest.get(..rest.partition_point(|edge| edge.start == start)).unwrap_or_default()
 }

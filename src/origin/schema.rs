@@ -51,6 +51,11 @@ impl<'s> Specs<'s> {
         self.all.iter().filter_map(of).fold(self.empty(), Self::with)
     }
 
+    /// Whether the schema has a property of this name.
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        self.all.iter().any(|spec| spec.get("properties").and_then(|properties| properties.get(name)).is_some())
+    }
+
     /// Those of an item.
     pub(crate) fn item(&self, at: usize) -> Self {
         let of = |spec: &&'s Value| {

@@ -6,12 +6,13 @@ use super::codes::is_known;
 use super::date::{self, Reading};
 use super::from::How;
 use super::look::{Look, Scope, Spot};
+use super::number::{Decimal, scale};
 use super::numeral::spoken;
 use super::relative::Clock;
 use super::time;
 use super::token::{Words, is_single};
 use super::written::{is_unit, written};
-use std::collections::HashMap;
+use serde_json::Value;
 
 /// The scripts of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn new(spots: Vec<Spot>, how: How) -> Option<Self> {
+    pub(crate) fn new(spots: Vec<Spot>, how: How) -> Option<Self> {
         (!spots.is_empty()).then_some(Self { spots, how, has_untrusted_part: false })
     }
 }
@@ -107,7 +108,10 @@ fn forms(word: &str) -> Vec<String> {
 impl Look<'_> {
     /// Where a text stands as it is.
     pub(crate) fn exact(&mut self, scope: Scope, value: &str) -> Option<Found> {
-        let spots = self.run(scope, &Words::of(value), &mut |_, span| Some(span));
+        let spots = self.run(scope, &self.value(), &mut |_, span| Some(span));
+        if spots.is_empty() {
+            return None;
+        }
         let mut sorted = spots.clone();
         self.sort(&mut sorted);
         let trimmed = value.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -116,9 +120,26 @@ impl Look<'_> {
         Found::new(spots, if is_same { How::Exact } else { How::Folded })
     }
 
+    /// Where a text or number stands, or a rule leads, without the words that follow the clock.
+    pub(crate) fn value_of(&mut self, scope: Scope, value: &Value) -> Option<Found> {
+        match value {
+            Value::Number(number) => {
+                let (spots, how) = self.number(scope, &Decimal::of(number))?;
+                Found::new(spots, how)
+            }
+            Value::String(text) => self.string(scope, text, false, None),
+            _ => None,
+        }
+    }
+
     /// Where a text stands, or a rule leads. Composed and long texts are found only as they are.
-    pub(crate) fn string(&mut self, value: &str, is_composed: bool, clock: Option<Clock>) -> Option<Found> {
-        let scope = Scope::Conversation;
+    pub(crate) fn string(
+        &mut self,
+        scope: Scope,
+        value: &str,
+        is_composed: bool,
+        clock: Option<Clock>,
+    ) -> Option<Found> {
         if let Some(kind) = Address::of(value) {
             let (spots, how, has_untrusted_part) = self.address(scope, kind, value)?;
             return Some(Found { spots, how, has_untrusted_part });
@@ -135,7 +156,7 @@ impl Look<'_> {
             }
         } else {
             let found =
-                if dates.is_empty() { self.hour(value, &times) } else { self.day(value, &dates, &times, clock) };
+                if dates.is_empty() { self.hour(scope, &times) } else { self.day(scope, (&dates, &times), clock) };
             // The numbers of a date that stand somewhere else are no date.
             if found.is_some() || value.chars().all(|c| !c.is_alphabetic() || matches!(c, 'T' | 'Z')) {
                 return found;
@@ -145,15 +166,14 @@ impl Look<'_> {
     }
 
     fn derived(&mut self, scope: Scope, value: &str) -> Option<Found> {
-        let words = Words::of(value);
+        let words = self.value();
         let named = spoken(&words).and_then(|number| self.number(scope, &number));
         if let Some((spots, _)) = named {
             return Found::new(spots, How::Numeral);
         }
         self.path(scope, value)
-            .or_else(|| self.plural(scope, &words))
-            .or_else(|| self.words(scope, value, &words))
-            .or_else(|| self.code(scope, value).and_then(|(spots, how)| Found::new(spots, how)))
+            .or_else(|| self.other_forms(scope, value, &words))
+            .or_else(|| self.code(scope, &words.whole).and_then(|(spots, how)| Found::new(spots, how)))
             .or_else(|| self.part_before_comma(scope, value))
     }
 
@@ -169,7 +189,7 @@ impl Look<'_> {
 
     /// A number with a unit.
     fn measure(&mut self, scope: Scope, value: &str) -> Option<Found> {
-        let words = Words::of(value);
+        let words = self.value();
         let (number, span) = written(value).filter(|_| words.len() <= FEW)?;
         let is_outside = |start: usize| start < span.0 || start >= span.1;
         let rest: Vec<&str> =
@@ -177,15 +197,18 @@ impl Look<'_> {
         if rest.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit())) || rest.len() > 3 {
             return None;
         }
-        let (spots, how) = self.number(scope, &number)?;
-        let fits = rest.iter().all(|word| self.is_plain(scope, word));
+        let fits = rest.iter().all(|word| scale(word).is_some() || self.is_plain(scope, word));
+        // "5k" is 5000, or 5 with a unit of that name.
+        let scaled = rest.first().and_then(|word| scale(word)).map(|power| number.shifted(power));
+        let found = scaled.filter(|_| fits).and_then(|scaled| self.number(scope, &scaled));
+        let (spots, how) = found.or_else(|| self.number(scope, &number))?;
         let how = if rest.is_empty() || how != How::Number { how } else { How::Unit };
         fits.then(|| Found::new(spots, how)).flatten()
     }
 
     /// Whether all words outside these spans need no place of their own, or have one.
-    fn fits_outside(&mut self, value: &str, spans: &[(usize, usize)]) -> bool {
-        let words = Words::of(value);
+    fn fits_outside(&mut self, scope: Scope, spans: &[(usize, usize)]) -> bool {
+        let words = self.value();
         let is_outside = |start: usize| spans.iter().all(|(from, to)| start < *from || start >= *to);
         let rest: Vec<&str> =
             words.placed().filter(|(_, start, _)| is_outside(*start)).map(|(word, ..)| word).collect();
@@ -193,17 +216,21 @@ impl Look<'_> {
             if word.starts_with(|c: char| c.is_ascii_digit()) {
                 return word.bytes().all(|byte| byte == b'0');
             }
-            word.chars().count() <= 3 || self.is_plain(Scope::Conversation, word)
+            word.chars().count() <= 3 || self.is_plain(scope, word)
         })
     }
 
-    fn day(&mut self, value: &str, dates: &[Reading], times: &[time::Reading], clock: Option<Clock>) -> Option<Found> {
-        let scope = Scope::Conversation;
+    fn day(
+        &mut self,
+        scope: Scope,
+        (dates, times): (&[Reading], &[time::Reading]),
+        clock: Option<Clock>,
+    ) -> Option<Found> {
         let longest = dates.iter().max_by_key(|reading| reading.end - reading.start)?;
         let span = (longest.start, longest.end);
         let time = times.iter().find(|time| time.start >= span.1 || time.end <= span.0);
         let spans: Vec<_> = std::iter::once(span).chain(time.map(|time| (time.start, time.end))).collect();
-        if !self.fits_outside(value, &spans) {
+        if !self.fits_outside(scope, &spans) {
             return None;
         }
         // The first and the last minute of a day stand for the day.
@@ -216,6 +243,9 @@ impl Look<'_> {
         let same: Vec<&Reading> = dates.iter().filter(|reading| (reading.start, reading.end) == span).collect();
         let spots: Vec<Spot> = same.iter().flat_map(|reading| self.date(scope, reading.date)).collect();
         Found::new(spots, How::Date).or_else(|| {
+            if scope != Scope::Conversation {
+                return None;
+            }
             let mut spots = Vec::new();
             for clock in self.stated_clocks().into_iter().chain(clock) {
                 spots.extend(same.iter().flat_map(|reading| self.relative(reading.date, clock)));
@@ -224,14 +254,14 @@ impl Look<'_> {
         })
     }
 
-    fn hour(&mut self, value: &str, times: &[time::Reading]) -> Option<Found> {
+    fn hour(&mut self, scope: Scope, times: &[time::Reading]) -> Option<Found> {
         let spans: Vec<_> = times.iter().map(|time| (time.start, time.end)).collect();
-        if !self.fits_outside(value, &spans) {
+        if !self.fits_outside(scope, &spans) {
             return None;
         }
         let mut spots = Vec::new();
         for time in times {
-            let found = self.time(Scope::Conversation, *time);
+            let found = self.time(scope, *time);
             if found.is_empty() {
                 return None;
             }
@@ -257,29 +287,28 @@ impl Look<'_> {
         Some(found).filter(|found| !found.spots.is_empty())
     }
 
-    fn plural(&mut self, scope: Scope, words: &Words) -> Option<Found> {
-        if words.len() > FEW {
-            return None;
-        }
-        let own: Vec<&str> = words.iter().collect();
-        let mut spots = Vec::new();
-        for (at, word) in own.iter().enumerate() {
-            for form in forms(word).iter().skip(1) {
-                let mut tokens = own.clone();
-                if let Some(token) = tokens.get_mut(at) {
-                    *token = form;
-                }
-                spots.extend(self.row(scope, &tokens, &mut |_, span| Some(span)));
+    /// The words in another number of the noun; or all content words in one segment, in any order.
+    fn other_forms(&mut self, scope: Scope, value: &str, words: &Words) -> Option<Found> {
+        // The forms of each word that stand anywhere, as alternatives.
+        let mut known = Vec::new();
+        let mut content = Vec::new();
+        for word in words.iter() {
+            let forms: Vec<String> = forms(word).into_iter().filter(|form| self.has(scope, form)).collect();
+            let is_content = !STOP.contains(&word);
+            if is_content && forms.is_empty() {
+                return None;
+            }
+            known.push(forms.join("|"));
+            if is_content && !content.contains(&word) {
+                content.push(word);
             }
         }
-        Found::new(spots, How::Plural)
-    }
-
-    /// All content words in one segment, in any order.
-    fn words(&mut self, scope: Scope, value: &str, words: &Words) -> Option<Found> {
-        let mut content: Vec<&str> = words.iter().filter(|word| !STOP.contains(word)).collect();
-        content.sort_unstable();
-        content.dedup();
+        if words.len() <= FEW {
+            let spots = self.row(scope, &known.join(" "), &mut |_, span| Some(span));
+            if let Some(found) = Found::new(spots, How::Plural) {
+                return Some(found);
+            }
+        }
         let has_letters = content.iter().any(|word| word.starts_with(|c: char| !c.is_ascii_digit()));
         // Single Han or Kana characters stand in every long text.
         let is_scattered = content.iter().all(|word| word.starts_with(is_single));
@@ -288,36 +317,11 @@ impl Look<'_> {
         if words.len() < 2 || !has_letters || is_scattered || is_id {
             return None;
         }
-        let mut known = Vec::new();
-        for word in content {
-            let forms: Vec<String> = forms(word).into_iter().filter(|form| self.has(scope, form)).collect();
-            if forms.is_empty() {
-                return None;
-            }
-            known.push(forms);
-        }
-        known.sort_by_cached_key(|forms| forms.iter().map(|form| self.count(scope, form)).sum::<u32>());
-        let mut shared: Option<HashMap<(usize, u32), Spot>> = None;
-        for forms in known {
-            let mut here = HashMap::new();
-            for form in forms {
-                self.each_segment(scope, &form, &mut |spot| {
-                    here.entry(Look::segment(spot)).or_insert(spot);
-                });
-            }
-            let kept = match shared {
-                None => here,
-                Some(shared) => joined(&shared, &here),
-            };
-            if kept.is_empty() {
-                return None;
-            }
-            shared = Some(kept);
-        }
-        let mut spots: Vec<Spot> = shared.into_iter().flat_map(HashMap::into_values).collect();
-        spots.sort_by_key(|spot| std::cmp::Reverse(Look::segment(*spot)));
-        Look::one_per_text(&mut spots);
-        Found::new(spots, How::Words)
+        let of_content = words.iter().zip(&known).filter(|(word, _)| content.contains(word));
+        let mut forms: Vec<String> = of_content.map(|(_, forms)| forms.clone()).collect();
+        forms.sort_unstable();
+        forms.dedup();
+        Found::new(self.together(scope, &forms), How::Words)
     }
 
     fn part_before_comma(&mut self, scope: Scope, value: &str) -> Option<Found> {
@@ -325,17 +329,10 @@ impl Look<'_> {
         let words = Words::of(first);
         let spots = self.run(scope, &words, &mut |_, span| Some(span));
         Found::new(spots, How::Part).or_else(|| {
-            let (spots, _) = self.code(scope, first)?;
+            let (spots, _) = self.code(scope, &words.whole)?;
             Found::new(spots, How::Part)
         })
     }
-}
-
-/// The segments that both have, with a span over both words.
-fn joined(one: &HashMap<(usize, u32), Spot>, other: &HashMap<(usize, u32), Spot>) -> HashMap<(usize, u32), Spot> {
-    let pairs = one.iter().filter_map(|(segment, spot)| Some((segment, spot, other.get(segment)?)));
-    let join = |spot: &Spot, other: &Spot| (spot.span.0.min(other.span.0), spot.span.1.max(other.span.1));
-    pairs.map(|(segment, spot, other)| (*segment, Spot { span: join(spot, other), ..*spot })).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::date::{Tape, around};
 use super::look::{Look, Scope, Spot};
+use std::fmt::Write as _;
 
 /// A time of day in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,39 +103,31 @@ fn clock(tape: &Tape<'_>, at: usize, hour: u32) -> Option<Reading> {
     Some(Reading { hour, minute: minute.unwrap_or(0), is_certain, start: tape.start(at), end: tape.end(last) })
 }
 
-/// Tokens that a time may begin with.
-fn forms(time: Reading) -> Vec<Vec<String>> {
+/// The rows that a time may begin with.
+fn rows(time: Reading) -> Vec<String> {
     let twelve = if time.hour.is_multiple_of(12) { 12 } else { time.hour % 12 };
-    let mut hours: Vec<String> =
-        vec![time.hour.to_string(), format!("{:02}", time.hour), twelve.to_string(), format!("{twelve:02}")];
+    let (hour, minute) = (time.hour, time.minute);
+    let mut hours = format!("{hour}|{hour:02}|{twelve}|{twelve:02}");
     if !time.is_certain {
-        hours.extend([(twelve + 12).to_string()]);
+        // Writing into a string has no failing case.
+        let _ = write!(hours, "|{}", twelve + 12);
     }
-    hours.sort();
-    hours.dedup();
-    let mut forms = Vec::new();
-    for hour in hours {
-        let minute = format!("{:02}", time.minute);
-        forms.push(vec![hour.clone(), minute.clone()]);
-        forms.extend(["h", "点", "時"].map(|mark| vec![hour.clone(), mark.to_owned(), minute.clone()]));
-        if time.minute == 0 {
-            let marks = HOURS.iter().chain(&["am", "pm", "a", "p", "o", "in", "at"]).chain(&LATE);
-            forms.extend(marks.map(|mark| vec![hour.clone(), (*mark).to_owned()]));
+    let mut rows = vec![format!("{hours} {minute:02}"), format!("{hours} h|点|時 {minute:02}")];
+    if minute == 0 {
+        rows.push(format!("{hours} am|pm|a|p|o|in|at|{}|{}", HOURS.join("|"), LATE.join("|")));
+        if hour.is_multiple_of(12) {
+            rows.push(format!("{}|{}", NOON.join("|"), MIDNIGHT.join("|")));
         }
     }
-    if time.minute == 0 && time.hour.is_multiple_of(12) {
-        forms.extend(NOON.iter().chain(&MIDNIGHT).map(|word| vec![(*word).to_owned()]));
-    }
-    forms
+    rows
 }
 
 impl Look<'_> {
     /// Where a time of day stands in any form.
     pub(crate) fn time(&mut self, scope: Scope, time: Reading) -> Vec<Spot> {
         let mut spots = Vec::new();
-        for form in forms(time) {
-            let tokens: Vec<&str> = form.iter().map(String::as_str).collect();
-            spots.extend(self.row(scope, &tokens, &mut |text, span| {
+        for row in rows(time) {
+            spots.extend(self.row(scope, &row, &mut |text, span| {
                 let (near, from) = around(text, span);
                 let is_here = |reading: &Reading| from + reading.start == span.0 && reading.agrees(time);
                 let reading = read(near).into_iter().find(is_here)?;

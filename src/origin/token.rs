@@ -154,15 +154,20 @@ pub(crate) fn tokens(text: &str, mut each: impl FnMut(&str, usize, usize)) {
     open.close(&mut each);
 }
 
+/// A token of a short text: where it ends in the joined words, and where it stands in the text.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    joined_end: usize,
+    start: usize,
+    end: usize,
+}
+
 /// The tokens of a short text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     /// All of them, without what separates them.
     pub(crate) whole: String,
-    /// Where each one ends in `whole`.
-    ends: Vec<usize>,
-    /// Where each one begins and ends in the text.
-    spans: Vec<(usize, usize)>,
+    places: Vec<Place>,
 }
 
 impl Words {
@@ -170,37 +175,53 @@ impl Words {
         let mut words = Self::default();
         tokens(text, |word, start, end| {
             words.whole.push_str(word);
-            words.ends.push(words.whole.len());
-            words.spans.push((start, end));
+            words.places.push(Place { joined_end: words.whole.len(), start, end });
         });
         words
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.places.is_empty()
+    }
+
+    /// A token by its number; an empty one beyond the last.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        let end = |at: usize| self.places.get(at).map(|place| place.joined_end);
+        let start = at.checked_sub(1).and_then(end).unwrap_or(0);
+        end(at).and_then(|end| self.whole.get(start..end)).unwrap_or_default()
+    }
+
+    /// Where a token begins and ends in the text.
+    pub(crate) fn span(&self, at: usize) -> Option<(usize, usize)> {
+        self.places.get(at).map(|place| (place.start, place.end))
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let pairs: Vec<_> = starts.zip(self.ends.iter().copied()).collect();
-        pairs.into_iter().map(|(start, end)| self.whole.get(start..end).unwrap_or_default())
+        (0..self.len()).map(|at| self.word(at))
     }
 
     /// Each token with its place in the text.
     pub(crate) fn placed(&self) -> impl ExactSizeIterator<Item = (&str, usize, usize)> + Clone {
-        self.iter().zip(self.spans.clone()).map(|(word, (start, end))| (word, start, end))
+        self.iter().zip(&self.places).map(|(word, place)| (word, place.start, place.end))
+    }
+
+    /// Whether there is a number in digits.
+    pub(crate) fn has_digits(&self) -> bool {
+        self.whole.bytes().any(|byte| byte.is_ascii_digit())
     }
 
     /// Whether the other's tokens stand here in a row, however either of them is separated.
     pub(crate) fn contains(&self, other: &Self) -> bool {
+        let ends = || self.places.iter().map(|place| place.joined_end);
         !other.is_empty()
-            && std::iter::once(&0).chain(&self.ends).any(|start| {
+            && self.whole.len() >= other.whole.len()
+            && std::iter::once(0).chain(ends()).any(|start| {
                 let end = start + other.whole.len();
-                self.whole.get(*start..end) == Some(&other.whole) && self.ends.contains(&end)
+                self.whole.get(start..end) == Some(&other.whole) && ends().any(|known| known == end)
             })
     }
 }

@@ -1,7 +1,7 @@
 //! The origins of a call's arguments, leaf by leaf.
 
 use super::address::Address;
-use super::composed::{is_composed, pieces};
+use super::composed::{addresses, is_composed, is_named_composed, pieces};
 use super::from::{How, Kind, Origin, Piece};
 use super::index::{Index, Texts};
 use super::look::{Called, Look, Scope, Spot};
@@ -9,7 +9,6 @@ use super::number::Decimal;
 use super::relative::Clock;
 use super::schema::{Specs, is_example};
 use super::text::Found;
-use super::token::Words;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ pub const LEAVES: usize = 64;
 /// Pieces of a composed text in its origin.
 const PIECES: usize = 8;
 /// Steps that each of them takes at least.
-const PIECE: u32 = 8;
+const PIECE: usize = 8;
 /// Characters of a text, and the number, up to which a place in a result may be chance.
 const WEAK_TEXT: usize = 3;
 const WEAK_NUMBER: u32 = 99;
@@ -34,6 +33,18 @@ pub enum Media {
     Trusted,
     /// One of them comes from outside.
     Untrusted,
+}
+
+impl Media {
+    /// What is in either of two conversations.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Absent, other) => other,
+            (Self::Untrusted, _) | (_, Self::Untrusted) => Self::Untrusted,
+            _ => Self::Trusted,
+        }
+    }
 }
 
 /// An argument that is the result of an earlier call.
@@ -87,10 +98,12 @@ fn walk<'v>(leaf: Leaf<'v>, judging: &Judging, found: &mut Vec<Leaf<'v>>) -> boo
         // A whole value that the schema lists, or that has no items, is judged as one.
         _ if is_one || specs.listed(value).is_some() => {}
         Value::Object(fields) => {
-            return fields.iter().all(|(name, value)| {
-                let pointer = format!("{pointer}/{}", escaped(name));
-                let argument = if argument.is_empty() { name } else { *argument };
-                walk(Leaf { pointer, argument, name, value, specs: specs.property(name) }, judging, found)
+            return fields.iter().all(|(key, value)| {
+                let pointer = format!("{pointer}/{}", escaped(key));
+                let argument = if argument.is_empty() { key } else { *argument };
+                // A name that the model has chosen makes no text of a value.
+                let name = if specs.declares(key) { key } else { *name };
+                walk(Leaf { pointer, argument, name, value, specs: specs.property(key) }, judging, found)
             });
         }
         Value::Array(items) => {
@@ -163,7 +176,7 @@ impl Tracer<'_> {
         }
         match leaf.value {
             Value::Number(number) => self.number(&Decimal::of(number), leaf),
-            Value::String(text) if !Words::of(text).is_empty() => self.text(text, leaf),
+            Value::String(text) => self.text(text, leaf),
             _ => Origin::of(Kind::Exempt),
         }
     }
@@ -174,9 +187,11 @@ impl Tracer<'_> {
         }
         self.look.begin(&number.text());
         let is_weak = number.small().is_some_and(|small| small <= WEAK_NUMBER);
-        let found = self.look.number(Scope::Conversation, number);
-        let found = found.and_then(|(spots, how)| self.look.origin(spots, how));
-        let origin = found.or_else(|| self.look.repeated()).or_else(|| {
+        let found = self.look.vouched(|look, scope| {
+            let (spots, how) = look.number(scope, number)?;
+            Found::new(spots, how)
+        });
+        let origin = found.map(|found| self.found(found)).or_else(|| self.look.repeated()).or_else(|| {
             let (spots, how) = self.look.digits_of_schema(number, self.is_strict(leaf))?;
             self.look.origin(spots, how)
         });
@@ -189,14 +204,31 @@ impl Tracer<'_> {
     }
 
     fn text(&mut self, text: &str, leaf: &Leaf<'_>) -> Origin {
-        self.look.begin(text);
-        let composed = self.judging.composed.contains(leaf.argument) || is_composed(leaf.name, text);
-        let is_weak = Words::of(text).whole.chars().count() <= WEAK_TEXT;
-        if let Some(found) = self.look.string(text, composed, self.judging.clock) {
-            return weakened(self.found(found), is_weak);
+        let words = self.look.begin(text);
+        if words.is_empty() {
+            return Origin::of(Kind::Exempt);
+        }
+        let composed = self.judging.composed.contains(leaf.argument) || is_composed(leaf.name, text, words.len());
+        let is_weak = words.whole.chars().count() <= WEAK_TEXT;
+        let clock = self.judging.clock;
+        let is_named = self.judging.composed.contains(leaf.argument) || is_named_composed(leaf.name, text);
+        let is_part = !is_named && Address::of(text).is_none();
+        let inside = if is_part { self.address_inside(text) } else { None };
+        if let Some(origin) = inside.as_ref().filter(|origin| !origin.is_stated()) {
+            return origin.clone();
+        }
+        if inside.is_some() {
+            self.look.begin(text);
+        }
+        let with = |origin: Origin| {
+            let untrusted = origin.untrusted || inside.as_ref().is_some_and(|inside| inside.untrusted);
+            Origin { untrusted, ..origin }
+        };
+        if let Some(found) = self.look.vouched(|look, scope| look.string(scope, text, composed, clock)) {
+            return with(weakened(self.found(found), is_weak));
         }
         if let Some(origin) = self.look.repeated() {
-            return origin;
+            return with(origin);
         }
         if composed {
             return self.composed(text);
@@ -205,11 +237,32 @@ impl Tracer<'_> {
         let schema = self.look.text_of_schema(text, is_strict);
         let schema = schema.and_then(|(spots, how)| self.look.origin(spots, how));
         let origin = schema.unwrap_or_else(|| {
-            let words = self.look.exact(Scope::Model, text);
+            let words = if self.look.is_blank(Scope::Model) { None } else { self.look.exact(Scope::Model, text) };
             let words = words.and_then(|found| self.look.origin(found.spots, found.how));
             self.nowhere(words, Some(text))
         });
-        weakened(origin, is_weak)
+        with(weakened(origin, is_weak))
+    }
+
+    /// The least trusted origin of the addresses in a value that is more than one address.
+    fn address_inside(&mut self, text: &str) -> Option<Origin> {
+        let found: Vec<Origin> = addresses(text)
+            .into_iter()
+            .map(|(start, end)| self.piece(text.get(start..end).unwrap_or_default()))
+            .collect();
+        found.into_iter().max_by_key(|origin| (!origin.is_stated(), origin.untrusted))
+    }
+
+    /// The origin of an address, id or long number inside a text.
+    fn piece(&mut self, item: &str) -> Origin {
+        self.look.begin(item);
+        if !self.look.steps.take(PIECE) {
+            return self.unknown();
+        }
+        match self.look.vouched(|look, scope| look.string(scope, item, false, None)) {
+            Some(found) => self.found(found),
+            None => self.look.repeated().unwrap_or_else(|| self.nowhere(None, Some(item))),
+        }
     }
 
     fn is_strict(&self, leaf: &Leaf<'_>) -> bool {
@@ -241,14 +294,11 @@ impl Tracer<'_> {
         let (all, is_complete) = pieces(text);
         for (start, end) in all {
             let item = text.get(start..end).unwrap_or_default();
-            self.look.begin(item);
-            let is_spent = !self.look.steps.take(PIECE);
-            let origin = match (!is_spent).then(|| self.look.string(item, false, None)).flatten() {
-                _ if is_spent => self.unknown(),
-                Some(found) => self.found(found),
-                None => self.look.repeated().unwrap_or_else(|| self.nowhere(None, Some(item))),
-            };
+            let origin = self.piece(item);
+            // A model that has read others' texts may write an address of theirs in another way.
+            let is_new = !origin.is_stated() && self.texts.has_untrusted && Address::of(item).is_some();
             let Origin { kind, place, untrusted, .. } = origin;
+            let untrusted = untrusted || is_new;
             found.push(Piece { span: (start, end), kind, place, untrusted });
         }
         let untrusted = found.iter().any(|piece| piece.untrusted) || (!is_complete && self.texts.has_untrusted);
@@ -268,7 +318,9 @@ fn weakened(origin: Origin, is_weak: bool) -> Origin {
 impl Look<'_> {
     /// Where a number stands in the schema; with `is_strict`, not as an example.
     fn digits_of_schema(&mut self, number: &Decimal, is_strict: bool) -> Option<(Vec<Spot>, How)> {
-        let spots = self.digits(Scope::Schema, number, &|text, start, _| !(is_strict && is_example(text, start)));
+        let spots = self.digits(Scope::Schema, number, &|text, start, end| {
+            Some(end).filter(|_| !(is_strict && is_example(text, start)))
+        });
         (!spots.is_empty()).then_some((spots, How::Number))
     }
 
@@ -278,7 +330,7 @@ impl Look<'_> {
             let (spots, how, _) = self.address(Scope::Schema, kind, text)?;
             return Some((spots, how)).filter(|_| !is_strict);
         }
-        let spots = self.run(Scope::Schema, &Words::of(text), &mut |text, span| {
+        let spots = self.run(Scope::Schema, &self.value(), &mut |text, span| {
             (!(is_strict && is_example(text, span.0))).then_some(span)
         });
         (!spots.is_empty()).then_some((spots, How::Exact))

@@ -260,6 +260,11 @@ fn declaration() {
     check_all("declaration", 2000);
 }
 
+#[test]
+fn origins() {
+    check_all("origins", 2000);
+}
+
 /// Time grows with the text where a few words of the protocols are repeated, whatever stands before and after them.
 #[test]
 fn growth_of_words() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const PAIRS: &str = include_str!("../../data/origins/pairs.tsv");
+pub(crate) const PAIRS: &str = include_str!("../../data/origins/pairs.tsv");
 
 pub(crate) fn index(texts: &[(Kind, &str, bool, &str)]) -> Index {
     let mut index = Index::new();

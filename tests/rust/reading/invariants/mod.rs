@@ -4,6 +4,7 @@
 mod envelope;
 pub(crate) mod growth;
 pub(crate) mod json;
+mod origins;
 mod outside;
 pub(crate) mod reply;
 
@@ -25,6 +26,7 @@ pub(crate) fn check(target: &str, data: &[u8]) {
         "schema" => outside::schema(input),
         "log" => outside::log(input),
         "declaration" => outside::declaration(input),
+        "origins" => origins::check(input),
         protocol => reply::check(protocol, input),
     }
 }
