@@ -5,8 +5,8 @@
 
 use crate::part::Content;
 use crate::run::{
-    self, Command, Event, InputError, Limits, LoadError, ModelName, Record, ReplayError, RunMachine, Setup, Spent,
-    line_with_texts, resume,
+    self, Command, Event, InputError, Limits, LoadError, ModelName, Origins, Record, ReplayError, RunMachine, Setup,
+    Spent, TracedLog, line_with_texts, resume,
 };
 use crate::store::{Claim, Hold, Log, LogError, Position, RunKey, Store, StoreError, With};
 use crate::ticket::TicketId;
@@ -154,6 +154,8 @@ pub struct LiveRun {
     taking: Vec<i64>,
     /// The messages that the next event of a ticket has.
     outcomes: HashMap<TicketId, i64>,
+    /// Where values come from that nobody had traced, as far as somebody has asked.
+    traced: Option<Box<TracedLog>>,
 }
 
 impl LiveRun {
@@ -168,6 +170,7 @@ impl LiveRun {
             held: Vec::new(),
             taking: Vec::new(),
             outcomes: HashMap::new(),
+            traced: None,
         }
     }
 
@@ -319,7 +322,7 @@ impl LiveRun {
     /// Draws the limits that runs share from those of the run above.
     pub fn join(&mut self, above: &mut Self) {
         let account = above.machine.account();
-        self.machine.inherit(&above.machine);
+        self.machine.inherit(&mut above.machine);
         self.machine.join(above.machine.depth().saturating_add(1), &account);
     }
 
@@ -391,6 +394,23 @@ impl LiveRun {
     /// The state machine, to be read: inputs go through `apply`.
     pub fn machine(&self) -> &RunMachine {
         &self.machine
+    }
+
+    /// Where the values of a call come from: as the log has it, or else traced now.
+    pub fn origins(&mut self, ticket: TicketId) -> Origins {
+        let known = self.machine.state().calls.tickets.get(ticket).filter(|ticket| !ticket.origins.is_empty());
+        if let Some(known) = known {
+            return known.origins.to_vec();
+        }
+        let records = self.log.records();
+        let first = records.first().map_or(0, |first| first.seq);
+        let traced = self.traced.take().filter(|traced| traced.begins_at(first));
+        let traced = traced.map_or_else(|| TracedLog::new(&self.machine, records).map(Box::new), Ok);
+        // A log that was loaded can be read again.
+        let Ok(mut traced) = traced else { return Origins::new() };
+        let found = traced.read(records).is_ok().then(|| traced.origins(ticket).cloned()).flatten();
+        self.traced = Some(traced);
+        found.unwrap_or_default()
     }
 
     /// Says whether its driver has somebody to ask for approval.

@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
-    use super::origins::{hidden_replies, set_can_ask};
+    use super::origins::{hidden_replies, origins_of, set_can_ask};
     #[pymodule_export]
     use super::outcome::PyOutcome;
     #[pymodule_export]

@@ -6,7 +6,7 @@ use crate::reply::ReadLimits;
 use crate::run::Limits;
 use crate::ticket::External;
 use crate::tool::openapi::Traits;
-use crate::tool::{Effect, Level, ToolKind, ToolSpec};
+use crate::tool::{Effect, LEVEL, Level, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -40,7 +40,14 @@ pub(super) fn own_limits(given: Option<&str>, kept: Option<&str>) -> CoreResult<
 
 /// One tool from JSON text of the program.
 pub(super) fn tool(json: &str) -> CoreResult<ToolSpec> {
-    read::<GivenTool>("the specification of a tool", json).map(ToolSpec::from)
+    let mut tool = read::<GivenTool>("the specification of a tool", json).map(ToolSpec::from)?;
+    tool.take_levels().map_err(|(argument, mark)| {
+        let name = &tool.name;
+        value(format!(
+            "expected 'any', 'stated', 'strict' or 'trusted' in {LEVEL} of the argument '{argument}' of '{name}': got {mark}"
+        ))
+    })?;
+    Ok(tool)
 }
 
 /// What the program knows of a result that comes from outside.

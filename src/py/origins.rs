@@ -2,7 +2,7 @@
 
 use super::error::CoreResult;
 use super::run_view::PyRunView;
-use crate::ticket::Ticket;
+use crate::ticket::TicketId;
 use pyo3::prelude::*;
 
 /// The positions of refused replies that the model of a run is shown no longer, with the message behind each.
@@ -18,12 +18,14 @@ pub(super) fn set_can_ask(run: &PyRunView, can_ask: bool) -> CoreResult<()> {
     Ok(())
 }
 
-/// The origins of a ticket as the JSON text of an object; `None` without any.
-pub(super) fn to_json(ticket: &Ticket) -> Option<String> {
-    let origins: serde_json::Map<String, serde_json::Value> = ticket
-        .origins
-        .iter()
-        .filter_map(|(pointer, origin)| Some((pointer.clone(), serde_json::to_value(origin).ok()?)))
+/// The origins of a call's values as JSON text of an object. They are traced now if the log does not have them.
+#[pyfunction]
+pub(super) fn origins_of(run: &PyRunView, ticket: u32) -> CoreResult<String> {
+    let origins: serde_json::Map<String, serde_json::Value> = run
+        .lock()?
+        .origins(TicketId(ticket))
+        .into_iter()
+        .filter_map(|(pointer, origin)| Some((pointer, serde_json::to_value(origin).ok()?)))
         .collect();
-    (!origins.is_empty()).then(|| serde_json::Value::Object(origins).to_string())
+    Ok(serde_json::Value::Object(origins).to_string())
 }

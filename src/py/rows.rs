@@ -1,7 +1,6 @@
 //! What the border returns as data: frozen classes with named fields, whose meaning the stub says.
 
 use super::error::{self, CoreResult};
-use super::origins;
 use super::part::PyPart;
 use super::value::{items_to_python, to_python};
 use crate::live::LiveRun;
@@ -75,8 +74,6 @@ pub(super) struct PyTicketRow {
     untrusted: bool,
     seal: Option<String>,
     parts: Vec<PyPart>,
-    /// The JSON text of an object; `None` without any.
-    origins: Option<String>,
     /// Ids of untrusted results.
     influenced: Vec<String>,
 }
@@ -116,7 +113,6 @@ impl PyTicketRow {
             // Its key is in the log of the run.
             seal: None,
             parts,
-            origins: None,
             influenced: Vec::new(),
         }
     }
@@ -147,7 +143,6 @@ impl PyTicketRow {
             arguments: ticket.arguments.as_ref().map(|arguments| arguments.to_json()),
             seal: run.machine().awaits_approval(ticket.id).then(|| run.machine().seal(ticket.id)).flatten(),
             parts: ticket.parts.iter().map(|part| PyPart::of_run(run, part)).collect(),
-            origins: origins::to_json(ticket),
             influenced: run.machine().influences(ticket).iter().map(ToString::to_string).collect(),
         }
     }

@@ -64,11 +64,11 @@ impl RunMachine {
             Move::Call { calls } => plan::calls(calls, &self.state.calls.batch, &self.state, &self.setup, &self.start)?,
             _ => Vec::new(),
         };
-        if self.setup.ends_at_call {
-            return Ok(planned);
-        }
         if let Move::Call { calls } = moved {
             self.judge(&mut planned, calls, now)?;
+        }
+        if self.setup.ends_at_call {
+            return Ok(planned);
         }
         let tickets = u32::try_from(planned.len()).unwrap_or(u32::MAX);
         let runs = plan::runs(&planned);

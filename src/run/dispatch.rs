@@ -99,8 +99,11 @@ impl RunMachine {
         let Some(ticket) = due.copied() else { return false };
         match self.filled(ticket) {
             Ok((arguments, approval)) => {
-                let needs_approval = approval == Approval::Needed;
-                let checks_approval = approval == Approval::Checked;
+                // Values were the reason when it was opened.
+                let opened = self.state.calls.tickets.get(ticket);
+                let has_reason = opened.is_some_and(|opened| opened.approval_reason.is_some());
+                let needs_approval = approval == Approval::Needed || has_reason;
+                let checks_approval = approval == Approval::Checked && !has_reason;
                 let untrusted = self.inherits(ticket) && self.needs_untrusted(ticket);
                 self.emit(
                     Event::ArgumentsFilled { ticket, arguments, needs_approval, checks_approval, untrusted },

@@ -3,6 +3,7 @@
 use super::machine::{RunMachine, SharedLimits};
 use super::plan::Planned;
 use super::repetition;
+use super::texts_above::place_in_words;
 use super::traced_texts::Origins;
 use crate::codes::Code;
 use crate::origin::{Kind, Origin};
@@ -10,7 +11,7 @@ use crate::protocol::{Move, ToolCall};
 use crate::reply::Value;
 use crate::reply::violation::{RefusedCalls, Violation};
 use crate::ticket::{Ticket, TicketId};
-use crate::tool::{Approval, Level, ToolKind, ToolSpec, is_made_up};
+use crate::tool::{Approval, Level, ToolKind, ToolSpec, is_made_up, made_up_in};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,9 +44,6 @@ impl RunMachine {
     /// # Errors
     /// The violation: `unstated_value` or `example_value`.
     pub(super) fn judge(&mut self, planned: &mut [Planned], calls: &[ToolCall], now: f64) -> Result<(), Violation> {
-        if self.setup.ends_at_call {
-            return Ok(());
-        }
         if let SharedLimits::Replayed(replayed) = &self.shared_limits {
             if let Some(refused) = replayed.refused.get(&self.seq) {
                 return Err(refused.clone());
@@ -64,6 +62,9 @@ impl RunMachine {
         }
         let (mut refused, mut unstated) = (RefusedCalls::default(), Vec::new());
         let mut place = None;
+        let tools = Arc::clone(&self.setup.tools);
+        let untrusted = planned.iter().filter(|call| tools.get(&call.tool).is_some_and(|spec| spec.untrusted));
+        self.traced.opening = untrusted.map(|call| call.ticket).collect();
         for call in planned {
             let found = self.judge_call(call, now);
             if found.is_empty() {
@@ -77,6 +78,8 @@ impl RunMachine {
         if unstated.is_empty() {
             return Ok(());
         }
+        // Whoever makes the calls may have asked for one.
+        refused.strict &= !self.setup.ends_at_call;
         refused.values = unstated.iter().map(|one| (one.pointer.clone(), one.value.to_string())).collect();
         let mut violation = told(&unstated);
         violation.span = place;
@@ -102,8 +105,10 @@ impl RunMachine {
     fn judge_call(&mut self, call: &mut Planned, now: f64) -> Vec<Unstated> {
         let tools = Arc::clone(&self.setup.tools);
         let Some(spec) = tools.get(&call.tool) else { return Vec::new() };
-        let is_judged = matches!(spec.kind, ToolKind::Function) && spec.has_level(self.setup.values);
-        let has_example = matches!(spec.kind, ToolKind::Function) && self.has_example_value(&call.arguments);
+        let is_function = matches!(spec.kind, ToolKind::Function);
+        // Calls that others make are judged by others.
+        let is_judged = is_function && !self.setup.ends_at_call && spec.has_level(self.setup.values);
+        let has_example = is_function && self.has_example_value(&call.arguments);
         if !is_judged && !has_example && !spec.asks_untrusted && call.approval == Approval::NotNeeded {
             return Vec::new();
         }
@@ -115,9 +120,7 @@ impl RunMachine {
             let value = arguments.pointer(pointer).cloned().unwrap_or_default();
             let name = argument_of(pointer);
             let level = if is_judged { spec.level(&name, self.setup.values) } else { Level::Any };
-            let is_example = has_example
-                && matches!(origin.kind, Kind::None | Kind::Example)
-                && value.as_str().is_some_and(|text| self.is_example_value(text));
+            let is_example = has_example && value.as_str().is_some_and(|text| self.repeats_example(text, origin, now));
             if is_example || (matches!(level, Level::Stated | Level::Strict) && !origin.is_stated()) {
                 let is_optional = is_optional(spec, &name);
                 found.push(Unstated { pointer: pointer.clone(), value, level, is_example, is_optional });
@@ -148,11 +151,20 @@ impl RunMachine {
             return false;
         }
         match arguments {
-            Value::String(text) => self.is_example_value(text),
+            Value::String(text) => made_up_in(text).any(|found| self.is_example_value(found)),
             Value::Array(items) => items.iter().any(|item| self.has_example_value(item)),
             Value::Object(fields) => fields.iter().any(|(_, value)| self.has_example_value(value)),
             _ => false,
         }
+    }
+
+    /// Whether a text is a value of the example, or has one in it, that stands nowhere else.
+    fn repeats_example(&mut self, text: &str, origin: &Origin, now: f64) -> bool {
+        if self.is_example_value(text) {
+            return matches!(origin.kind, Kind::None | Kind::Example);
+        }
+        let found: Vec<&str> = made_up_in(text).filter(|found| self.is_example_value(found)).collect();
+        found.into_iter().any(|found| !self.is_stated_text(found, now))
     }
 
     fn is_example_value(&self, text: &str) -> bool {
@@ -168,13 +180,13 @@ impl RunMachine {
         if let SharedLimits::Replayed(replayed) = &self.shared_limits {
             return replayed.refused.get(&self.seq).map_or(Ok(()), |refused| Err(refused.clone()));
         }
-        if self.setup.ends_at_call || self.state.position.last_turn.is_some() {
+        // There is no other turn in which it could be mended.
+        if self.state.position.last_turn.is_some() {
             return Ok(());
         }
         let mut texts = Vec::new();
         texts_of(value, &mut texts);
-        let quotes = |sentence: &str| texts.iter().any(|text| text.contains(sentence));
-        if self.state.conversation.refused.told().any(quotes) {
+        if self.state.conversation.refused.is_quoted(&texts) {
             let message = "expected an answer in your own words: got the text of a refusal";
             let violation = Violation::new(Code::FeedbackQuoted, message);
             return Err(violation.hint("answer the user; if you cannot do it without a tool, say so"));
@@ -182,7 +194,7 @@ impl RunMachine {
         if self.setup.examples.is_empty() {
             return Ok(());
         }
-        let found = texts.iter().flat_map(|text| crate::tool::made_up_in(text));
+        let found = texts.iter().flat_map(|text| made_up_in(text));
         let found: Vec<&str> = found.filter(|text| self.is_example_value(text)).collect();
         let Some(example) = found.into_iter().find(|text| !self.is_stated_text(text, now)) else { return Ok(()) };
         let message =
@@ -210,7 +222,9 @@ fn reason(pointer: &str, origin: &Origin) -> String {
     let name = named_pointer(pointer);
     match origin.kind {
         Kind::Model | Kind::Example | Kind::None => format!("{name} is in no message and no result"),
-        Kind::Result => format!("{name} comes only from {}, which is untrusted", origin.place),
+        Kind::Result | Kind::Reference => {
+            format!("{name} comes only from {}, which is untrusted", place_in_words(&origin.place))
+        }
         Kind::Composed => format!("{name} has parts that come only from untrusted results"),
         _ => format!("it is not known where {name} comes from"),
     }
@@ -269,8 +283,14 @@ fn told(unstated: &[Unstated]) -> Violation {
     };
     let message: Vec<String> = by_kind.iter().map(says).collect();
     let code = if by_kind.contains_key(&false) { Code::UnstatedValue } else { Code::ExampleValue };
-    let leave = if unstated.iter().all(|value| value.is_optional) { ", leave it out," } else { "" };
-    let hint = format!("call again with a value from there{leave} or answer without a tool");
+    let leave = if unstated.iter().all(|value| value.is_optional) { ", leave it out," } else { "," };
+    // A small model copies what it reads: without an honest sentence, it answers as if the call had been made.
+    let mut unknown: Vec<String> = unstated.iter().map(|value| named_pointer(&value.pointer)).collect();
+    unknown.dedup();
+    let unknown = unknown.join(" and ");
+    let hint = format!(
+        "nothing was done. Call again with a value from there{leave} or answer: I did nothing, because I do not know {unknown}"
+    );
     Violation::new(code, message.join("; ")).hint(hint)
 }
 

@@ -13,6 +13,7 @@ use super::outside::Told;
 use super::own_setup::Instructions;
 use super::state::{Phase, RunState};
 use super::stream::Stream;
+use super::texts_above::TextsAbove;
 use super::traced_texts::TracedTexts;
 use crate::part::{self, Part, TextForm};
 use crate::protocol::{Message, TextSpans};
@@ -82,6 +83,10 @@ pub struct RunMachine {
     pub(super) more_approval: MoreApproval,
     /// The texts in which values are looked up.
     pub(super) traced: TracedTexts,
+    /// Those of the runs above.
+    pub(super) above: Option<Arc<TextsAbove>>,
+    /// Its own, for the runs below.
+    pub(super) below: Option<Arc<TextsAbove>>,
     /// Whether its driver has somebody to ask for approval now.
     pub(super) can_ask: bool,
     /// Whether a driver performs the commands. A run that was only loaded takes messages and approvals too.
@@ -135,6 +140,8 @@ impl RunMachine {
             read_untrusted: BTreeSet::new(),
             more_approval: MoreApproval::new(),
             traced: TracedTexts::default(),
+            above: None,
+            below: None,
             can_ask: false,
             attended: true,
         }

@@ -34,7 +34,15 @@ const READ_TYPES: u32 = 9;
 /// The first version whose messages keep each result in a frame that its text can't end.
 const FRAMED: u32 = 9;
 
+/// The first version whose calls have origins.
+const TRACED: u32 = 9;
+
 impl Start {
+    /// Whether the values of its calls are traced.
+    pub(super) fn traces_values(&self) -> bool {
+        self.version >= TRACED
+    }
+
     /// Whether the log says with which arguments a call is made that uses other calls' results.
     pub(super) fn writes_filled_arguments(&self) -> bool {
         self.version >= FILLED

@@ -78,8 +78,10 @@ impl RunMachine {
         *self.start.task == *text && self.start.parts == parts
     }
 
-    /// Gives a run that has not begun the owner of the run above it, and what that run has read untrusted.
-    pub fn inherit(&mut self, above: &Self) {
+    /// Gives a run the texts of the run above it, and one that has not begun its owner, and what that run has read
+    /// untrusted.
+    pub fn inherit(&mut self, above: &mut Self) {
+        self.read_above(above);
         if self.state.conversation.messages.is_empty() {
             self.start.owner.clone_from(&above.start.owner);
             let call = self.start.parent.as_ref().map(|parent| parent.ticket);

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// JSON pointers of arguments, and the tickets of the calls whose results they are.
-type References = Vec<(String, TicketId)>;
+pub(super) type References = Vec<(String, TicketId)>;
 
 /// A call that may be made.
 #[derive(Debug)]

@@ -52,9 +52,11 @@ impl RefusedValues {
         self.in_a_row >= MOST
     }
 
-    /// The sentences that the model was told.
-    pub(super) fn told(&self) -> impl Iterator<Item = &str> {
-        self.told.iter().map(String::as_str)
+    /// Whether one of these texts repeats a sentence that the model was told.
+    pub(super) fn is_quoted(&self, texts: &[&str]) -> bool {
+        let texts: Vec<String> = texts.iter().map(|text| letters(text)).collect();
+        let mut told = self.told.iter().map(|sentence| letters(sentence)).filter(|sentence| !sentence.is_empty());
+        told.any(|sentence| texts.iter().any(|text| text.contains(&sentence)))
     }
 
     /// The message behind the last reply says more than why it was refused: both are shown for good.
@@ -93,5 +95,51 @@ impl RefusedValues {
     pub(super) fn on_user_said(&mut self) {
         self.calls.clear();
         self.in_a_row = 0;
+    }
+}
+
+/// The letters and digits of a text, in small letters. A model that copies feedback changes case, quotes and line breaks.
+fn letters(text: &str) -> String {
+    text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RefusedValues;
+
+    const TOLD: &str = r#"'day' = "Monday" and 'hours' = 8 are in no message and no result"#;
+    const HINT: &str = "call again with a value from there or answer without a tool";
+
+    fn refused() -> RefusedValues {
+        RefusedValues { told: vec![TOLD.to_owned(), HINT.to_owned()], ..RefusedValues::default() }
+    }
+
+    #[test]
+    fn a_sentence_is_found_however_its_case_quotes_and_blanks_are_written() {
+        let changes: [fn(&str) -> String; 7] = [
+            str::to_owned,
+            str::to_uppercase,
+            |text| text.replace('"', "'"),
+            |text| text.replace(['"', '\''], ""),
+            |text| text.replace(' ', "\n"),
+            |text| text.replace('"', "\\\""),
+            |text| format!("It is {text}. Done."),
+        ];
+        for sentence in [TOLD, HINT] {
+            for first in changes {
+                for second in changes {
+                    let text = second(&first(sentence));
+                    assert!(refused().is_quoted(&["", &text]), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_words_about_the_same_values_are_an_answer() {
+        for text in ["", "Which day?", "I don't know 'day' and 'hours'.", "It is Monday, 8 hours."] {
+            assert!(!refused().is_quoted(&[text]), "{text}");
+        }
+        assert!(!RefusedValues::default().is_quoted(&["anything"]));
     }
 }

@@ -122,7 +122,7 @@ impl RunMachine {
         Ok(machine)
     }
 
-    fn fold_one(&mut self, record: &Record, is_first: bool) -> Result<(), LoadError> {
+    pub(super) fn fold_one(&mut self, record: &Record, is_first: bool) -> Result<(), LoadError> {
         if let Event::Compacted { sum: written, state, .. } = &record.event
             && *written != state.sum()
         {

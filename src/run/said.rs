@@ -6,6 +6,17 @@ use crate::hex::hex;
 use crate::part::Part;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// What counts as the user's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Words {
+    /// A message after the task.
+    Said(Arc<str>),
+    /// An answer of the model that the user has replied to.
+    Answered([Arc<str>; 1]),
+}
 
 /// A message that was said under a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

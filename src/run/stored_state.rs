@@ -6,7 +6,7 @@ use super::limits::Limit;
 use super::model_name::ModelName;
 use super::refused_values::RefusedValues;
 use super::repetition::Repetition;
-use super::said::SaidUnderKey;
+use super::said::{SaidUnderKey, Words};
 use super::state::{Calls, Conversation, Ending, Offered, OpenCall, Phase, Position, RunState, Spending};
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move, TextSpans};
@@ -103,7 +103,7 @@ pub(super) struct StoredState {
     read_untrusted: BTreeMap<TicketId, u32>,
     /// None in states of versions that did not keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    words: Option<Vec<Arc<str>>>,
+    words: Option<Vec<Words>>,
     #[serde(default, skip_serializing_if = "RefusedValues::is_empty")]
     refused: RefusedValues,
     #[serde(rename = "tellings")]

@@ -1,14 +1,15 @@
 //! The texts of a run in which the values of its calls are looked up. They are read from its state, when a call is first
 //! judged, so shortening, compaction and resuming change nothing.
 
-use super::event::Start;
 use super::machine::RunMachine;
-use super::plan::Planned;
+use super::opened::Opened;
+use super::plan::{Planned, References};
+use super::reference;
+use super::texts_above::result_text;
 use crate::origin::{Clock, Echo, Index, Judging, Kind, Media, Origin, Reference, Source, trace};
-use crate::protocol::Role;
 use crate::reply::Value;
 use crate::ticket::{Ticket, TicketId};
-use crate::tool::{Level, ToolSpec};
+use crate::tool::{Level, ToolKind, ToolSpec};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,14 +23,38 @@ pub(super) struct TracedTexts {
     index: Option<Index>,
     words: usize,
     results: BTreeSet<TicketId>,
+    /// The calls of the reply that is judged whose results will be untrusted.
+    pub(super) opening: BTreeSet<TicketId>,
 }
 
 impl RunMachine {
     /// Where each value of a call comes from, as far as the run has come.
     pub(super) fn trace_call(&mut self, call: &Planned, spec: &ToolSpec, now: f64) -> Origins {
-        let Some(arguments) = as_object(&call.arguments) else { return Vec::new() };
-        let references = call.references.iter().map(|(pointer, ticket)| {
-            let untrusted = self.state.calls.tickets.get(*ticket).is_some_and(|ticket| ticket.untrusted);
+        self.trace_arguments(&call.arguments, &call.references, spec, now)
+    }
+
+    /// The same for a call that stands in the log.
+    pub(super) fn trace_opened(&mut self, opened: &Opened, now: f64) -> Origins {
+        let tools = Arc::clone(&self.setup.tools);
+        let Some(spec) = tools.get(&opened.tool).filter(|spec| matches!(spec.kind, ToolKind::Function)) else {
+            return Vec::new();
+        };
+        let tickets = &self.state.calls.tickets;
+        let named = |name: &str| {
+            let needs = opened.needs.iter();
+            needs.copied().find(|need| tickets.get(*need).and_then(|call| call.call_id.as_deref()) == Some(name))
+        };
+        let mentions = reference::mentions(&opened.arguments, false).into_iter();
+        let references: References =
+            mentions.filter_map(|mention| Some((mention.pointer, named(mention.name)?))).collect();
+        self.trace_arguments(&opened.arguments, &references, spec, now)
+    }
+
+    fn trace_arguments(&mut self, arguments: &Value, references: &References, spec: &ToolSpec, now: f64) -> Origins {
+        let Some(arguments) = arguments_of(arguments) else { return Vec::new() };
+        let references = references.iter().map(|(pointer, ticket)| {
+            let known = self.state.calls.tickets.get(*ticket);
+            let untrusted = known.map_or_else(|| self.traced.opening.contains(ticket), |ticket| ticket.untrusted);
             (pointer.clone(), Reference { place: ticket.to_string().into(), untrusted })
         });
         let judging = Judging { references: references.collect(), ..self.judging(spec, now) };
@@ -63,33 +88,24 @@ impl RunMachine {
     }
 
     fn media(&self) -> Media {
-        if !self.state.conversation.has_parts {
-            return Media::Absent;
-        }
-        let mut with_parts = self.state.calls.tickets.iter().filter(|ticket| !ticket.parts.is_empty());
-        if with_parts.any(|ticket| ticket.untrusted) { Media::Untrusted } else { Media::Trusted }
+        let own = self.own_media();
+        self.above.as_ref().map_or(own, |above| own.or(above.media()))
     }
 
     /// Adds what has come since the last call that was judged.
     fn read_texts(&mut self, now: f64) {
         let mut traced = std::mem::take(&mut self.traced);
         let index = traced.index.get_or_insert_with(|| self.begun_index());
-        for (position, words) in self.state.conversation.words.iter().enumerate().skip(traced.words) {
-            index.add(Source::new(Kind::User, &(position + 1).to_string()), Arc::clone(words));
+        for (source, words) in self.words_since(traced.words) {
+            index.add(source, words);
         }
         traced.words = self.state.conversation.words.len();
         for ticket in self.state.calls.tickets.iter() {
-            if let Some(outcome) = &ticket.outcome
-                && traced.results.insert(ticket.id)
-            {
+            if ticket.outcome.is_some() && traced.results.insert(ticket.id) {
                 let echo = self.echo(index, ticket, now);
-                let source = Source {
-                    kind: Kind::Result,
-                    place: ticket.id.to_string().into(),
-                    untrusted: ticket.untrusted,
-                    echo,
-                };
-                index.add(source, Arc::from(outcome.text()));
+                if let Some((source, text)) = result_text(ticket, echo) {
+                    index.add(source, text);
+                }
             }
         }
         self.traced = traced;
@@ -98,28 +114,16 @@ impl RunMachine {
     /// An index of what stood there before the first reply.
     fn begun_index(&self) -> Index {
         let mut index = Index::new();
-        let Start { task, messages, parent, untrusted, .. } = &self.start;
-        if parent.is_some() {
-            // A model has written the task: its words are no origin, and the texts that it had are not here.
-            index.lose();
-        } else {
-            index.add(Source::new(Kind::Task, ""), Arc::clone(task));
+        if let Some(above) = &self.above {
+            above.add_to(&mut index, "");
         }
-        for (position, message) in messages.iter().enumerate() {
-            let is_answered = || messages.iter().skip(position).any(|later| later.role == Role::User);
-            if message.role == Role::User || (message.role == Role::Assistant && is_answered()) {
-                let kind = if *untrusted { Kind::Result } else { Kind::User };
-                let source = Source { untrusted: *untrusted, ..Source::new(kind, &format!("M{}", position + 1)) };
-                index.add(source, Arc::clone(&message.content));
-            }
-        }
-        if let Some(instructions) = &self.setup.instructions {
-            index.add(Source::new(Kind::Instructions, ""), Arc::clone(instructions));
+        for (source, text) in self.texts_at_start() {
+            index.add(source, text);
         }
         for example in self.setup.examples.iter() {
             index.add(Source::new(Kind::Example, ""), Arc::clone(&example.content));
         }
-        if self.state.conversation.words_lost {
+        if self.has_lost_texts() {
             index.lose();
         }
         index
@@ -127,7 +131,7 @@ impl RunMachine {
 
     /// What a call has said itself: its result does not vouch for it.
     fn echo(&self, index: &Index, ticket: &Ticket, now: f64) -> Vec<Echo> {
-        let Some(arguments) = ticket.arguments.as_deref().and_then(as_object) else { return Vec::new() };
+        let Some(arguments) = ticket.arguments.as_deref().and_then(arguments_of) else { return Vec::new() };
         let found;
         let origins = match self.setup.tools.get(&ticket.tool) {
             Some(spec) if ticket.origins.is_empty() => {
@@ -148,12 +152,12 @@ impl RunMachine {
 }
 
 /// The arguments as the index reads them.
-fn as_object(arguments: &Value) -> Option<Map<String, Json>> {
+pub(super) fn arguments_of(arguments: &Value) -> Option<Map<String, Json>> {
     serde_json::from_str(&arguments.to_json()).ok()
 }
 
 /// Visits each value that has no others in it, with its JSON pointer.
-fn leaves(value: &Json, pointer: &mut String, visit: &mut impl FnMut(&str, &Json)) {
+pub(super) fn leaves(value: &Json, pointer: &mut String, visit: &mut impl FnMut(&str, &Json)) {
     let length = pointer.len();
     let mut inside = |name: &str, value: &Json, pointer: &mut String| {
         pointer.push('/');

@@ -2,6 +2,7 @@
 
 use super::spec::{Effect, ToolSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 /// What is asked of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,24 +48,29 @@ pub const LEVEL: &str = "x-callslip-values";
 pub const ALL: &str = "";
 
 impl ToolSpec {
+    /// Takes the levels out of the schemas of its arguments, whose readers are models. `values` of the tool itself hold.
+    ///
+    /// # Errors
+    /// The argument and what it has instead of a level.
+    pub fn take_levels(&mut self) -> Result<(), (String, Json)> {
+        let properties = self.parameters.get_mut("properties").and_then(Json::as_object_mut);
+        for (argument, schema) in properties.into_iter().flatten() {
+            let Some(mark) = schema.as_object_mut().and_then(|schema| schema.shift_remove(LEVEL)) else { continue };
+            let Some(level) = mark.as_str().and_then(Level::from_name) else { return Err((argument.clone(), mark)) };
+            self.values.entry(argument.clone()).or_insert(level);
+        }
+        Ok(())
+    }
+
     /// The level of an argument: its own, that of the tool, or that of the agent.
     pub fn level(&self, argument: &str, agent: Option<AgentLevel>) -> Level {
-        let marked = || {
-            let schema = self.parameters.get("properties")?.get(argument)?;
-            schema.get(LEVEL)?.as_str().and_then(Level::from_name)
-        };
-        let own = self.values.get(argument).copied().or_else(marked).or_else(|| self.values.get(ALL).copied());
+        let own = self.values.get(argument).or_else(|| self.values.get(ALL)).copied();
         own.unwrap_or_else(|| self.common_level(agent))
     }
 
     /// Whether anything is asked of any argument.
     pub fn has_level(&self, agent: Option<AgentLevel>) -> bool {
-        if self.values.values().any(|level| *level != Level::Any) || self.common_level(agent) != Level::Any {
-            return true;
-        }
-        let properties = self.parameters.get("properties").and_then(serde_json::Value::as_object);
-        let mut schemas = properties.into_iter().flat_map(serde_json::Map::values);
-        schemas.any(|schema| schema.get(LEVEL).is_some())
+        self.values.values().any(|level| *level != Level::Any) || self.common_level(agent) != Level::Any
     }
 
     fn common_level(&self, agent: Option<AgentLevel>) -> Level {

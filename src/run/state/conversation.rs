@@ -4,7 +4,7 @@ use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, ToolCall, unknown_keys};
 use crate::run::event::Shortened;
 use crate::run::refused_values::RefusedValues;
-use crate::run::said::SaidUnderKey;
+use crate::run::said::{SaidUnderKey, Words};
 use crate::ticket::{TicketId, TicketList};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Conversation {
     /// Tickets that were opened or changed since the last message.
     pub(in crate::run) changed: BTreeSet<TicketId>,
     /// What counts as the user's words since the task: each message, and the answer of the model that it follows.
-    pub(in crate::run) words: Vec<Arc<str>>,
+    pub(in crate::run) words: Vec<Words>,
     /// Whether words of the user are missing, because a version that did not keep them has compacted the log.
     pub(in crate::run) words_lost: bool,
     /// The untrusted results that the model was shown, with the turn of the first request that had them.

@@ -9,6 +9,7 @@ use crate::run::limits::Limit;
 use crate::run::model_name::ModelName;
 use crate::run::opened::Opened;
 use crate::run::repetition;
+use crate::run::said::Words;
 use crate::ticket::{Ticket, TicketId, TicketKind};
 use std::sync::Arc;
 
@@ -139,9 +140,9 @@ impl RunState {
         self.conversation.said = true;
         if let Some((answer, _)) = &self.position.answer {
             let answer = answer.as_str().map_or_else(|| answer.to_json(), str::to_owned);
-            self.conversation.words.push(answer.into());
+            self.conversation.words.push(Words::Answered([answer.into()]));
         }
-        self.conversation.words.push(Arc::clone(text));
+        self.conversation.words.push(Words::Said(Arc::clone(text)));
         self.conversation.refused.on_user_said();
         self.calls.repetition.on_user_said();
         self.conversation.add_task(text);

@@ -43,7 +43,7 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         }
         _ => Effect::Once,
     };
-    ToolSpec {
+    let mut tool = ToolSpec {
         name: operation.name.clone(),
         description: description(object),
         parameters,
@@ -60,7 +60,10 @@ pub(crate) fn spec(document: &Document, operation: &Operation) -> ToolSpec {
         external: None,
         values: std::collections::BTreeMap::new(),
         asks_untrusted: false,
-    }
+    };
+    // A word that is no level asks for nothing.
+    let _ = tool.take_levels();
+    tool
 }
 
 /// A tool without arguments, for a name that the document does not have.

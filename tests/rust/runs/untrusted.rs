@@ -197,7 +197,7 @@ fn a_run_that_is_begun_with_words_written_after_one_has_read_it() {
     let parent = Parent { run_id: "r".into(), ticket: TicketId(2) };
     let setup = Arc::new(Setup::clone(above.setup()));
     let mut child = RunMachine::new("r.T2".into(), "agent".into(), Some(parent), setup);
-    child.inherit(&above);
+    child.inherit(&mut above);
     child.start("after", 1.0);
     child.commands(1.0);
     reply(&mut child, &act("script", "{}"));
