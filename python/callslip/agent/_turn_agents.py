@@ -20,6 +20,7 @@ from callslip.errors import TemplateError, UsageError
 from callslip.limits import Limits
 from callslip.models import ToolChoice, ToolForm
 from callslip.models._call import ModelCall
+from callslip.store import TicketStore
 
 __all__ = ["TurnAgent", "TurnAgents", "with_options"]
 
@@ -58,6 +59,7 @@ class _Terms:
     model: ModelCall
     protocol: Protocol
     limits: Limits
+    store: TicketStore | None
 
 
 class TurnAgents:
@@ -67,15 +69,22 @@ class TurnAgents:
         model: The model that writes text.
         protocol: The protocol.
         max_violations: The violations in a row that are allowed.
+        store: Keeps the runs of the agents. Default: no store.
     """
 
-    def __init__(self, model: ModelCall, protocol: Protocol, max_violations: int) -> None:
+    def __init__(
+        self,
+        model: ModelCall,
+        protocol: Protocol,
+        max_violations: int,
+        store: TicketStore | None = None,
+    ) -> None:
         limits = Limits(max_violations=max_violations, turns=max_violations + 1)
-        self._terms = _Terms(model, protocol, limits)
+        self._terms = _Terms(model, protocol, limits, store)
         self._kept: OrderedDict[_Key, TurnAgent] = OrderedDict()
         self._lock = threading.Lock()
-        # The tools of the last request, which are the same object in all requests of a run.
-        self._last: tuple[Sequence[ToolForm], str] = ((), "[]")
+        # The tools of a run, or of the requests of a client, are often the same object.
+        self._texts: OrderedDict[int, tuple[Sequence[ToolForm], str]] = OrderedDict()
 
     def find(
         self,
@@ -128,12 +137,16 @@ class TurnAgents:
         return made
 
     def _written(self, tools: Sequence[ToolForm]) -> str:
-        last, written = self._last
-        if last is tools and isinstance(tools, tuple):
-            return written
+        with self._lock:
+            same, written = self._texts.get(id(tools), ((), ""))
+            if same is tools and isinstance(tools, tuple):
+                return written
         rows = [[form.name, form.description, form.parameters] for form in tools]
         written = json.dumps(rows, default=dict)
-        self._last = (tools, written)
+        with self._lock:
+            self._texts[id(tools)] = (tools, written)
+            while len(self._texts) > _MOST:
+                self._texts.popitem(last=False)
         return written
 
     def _make(self, tools: Sequence[ToolForm], key: _Key) -> TurnAgent:
@@ -153,7 +166,9 @@ class TurnAgents:
             returns=None if sent.answer is None else sent.answer.schema,
             limits=terms.limits,
             on_limit="raise",
-            name="with_tools",
+            store=terms.store,
+            # The gateway alone keeps runs.
+            name="with_tools" if terms.store is None else "gateway",
             delegate=False,
         )
         return _reminded(agent, sent)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from callslip._base.option_names import knows_names_of_class
 from callslip.errors import UsageError
-from callslip.web._options import checked_hosts, checked_paths, checked_token
+from callslip.web._options import LOOPBACK, checked_hosts, checked_paths, checked_token
 from callslip.web._requests import is_own_origin, is_secure, place_of
 
 __all__ = ["Guard"]
@@ -22,7 +22,6 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @knows_names_of_class()
@@ -51,7 +50,7 @@ class Guard:
         self,
         app: Any,
         *,
-        hosts: Collection[str] = _LOOPBACK,
+        hosts: Collection[str] = LOOPBACK,
         token: str | None = None,
         public: Collection[str] = (),
     ) -> None:

@@ -8,7 +8,10 @@ from collections.abc import Collection
 from callslip._base.options import shown
 from callslip.errors import UsageError
 
-__all__ = ["checked_hosts", "checked_paths", "checked_token"]
+__all__ = ["LOOPBACK", "checked_hosts", "checked_paths", "checked_token"]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The names of this machine for itself."""
 
 _SHORTEST = 32
 _TOKEN = re.compile(r"[!-~]+")
