@@ -15,7 +15,7 @@ from callslip.models._late import SERVICES, client_of
 from callslip.store import TicketStore
 from callslip.tools import Tool, ToolSource
 
-__all__ = ["agent_of"]
+__all__ = ["agent_of", "model_of"]
 
 
 def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[Any]:
@@ -25,7 +25,7 @@ def agent_of(options: argparse.Namespace, store: TicketStore | None) -> Agent[An
         UsageError: There is no such model or tool, or its client cannot be made.
     """
     return Agent(
-        _model(options.model, options.base_url),
+        model_of(options.model, options.base_url),
         protocol=options.protocol or DEFAULT_PROTOCOL,
         tools=[_tool(name) for name in options.tool],
         store=store,
@@ -41,7 +41,16 @@ def _tool(name: str) -> Any:
     return tool
 
 
-def _model(name: str, base_url: str | None) -> Model:
+def model_of(name: str, base_url: str | None) -> Model:
+    """Return the local model, or one of a service.
+
+    Args:
+        name: `local`, or the service and the name of the model.
+        base_url: The address of the service; `None` for its own.
+
+    Raises:
+        UsageError: There is no such model, or its client cannot be made.
+    """
     provider, _, model = name.partition(":")
     if name == "local":
         if base_url is not None:

@@ -26,7 +26,6 @@ _ELSEWHERE = {
     "ls": "runs",
     "resume": "chat --resume RUN, or agent.resume(run_id) in a program",
     "run": "ask",
-    "serve": "console for pages, or work for a worker",
     "start": "ask",
     "version": "--version",
     "worker": "work",
@@ -64,6 +63,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_views(commands)
     _add_decisions(commands)
     _add_console(commands)
+    _add_gateway(commands)
     _add_logs(commands)
     _add_checks(commands)
     _add_deploys(commands)
@@ -190,6 +190,88 @@ def _add_console(commands: Commands) -> None:
     )
     parser.add_argument(
         "--no-open", action="store_true", help="print the address, and open no browser"
+    )
+
+
+def _add_gateway(commands: Commands) -> None:
+    parser = _add(
+        commands,
+        "serve",
+        "_serve",
+        "Serve a model to clients of OpenAI and Anthropic, with tool calls that are valid.",
+    )
+    parser.add_argument(
+        "model_to_serve",
+        metavar="MODEL",
+        help="a .gguf file, the address of a compatible server, openai:NAME, anthropic:NAME, local "
+        "for the model of callslip[local], or module:name",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="the name of the model at that server; CALLSLIP_UPSTREAM_KEY has its key",
+    )
+    _add_place(parser)
+    parser.add_argument(
+        "--protocol",
+        choices=_PROTOCOLS,
+        default=DEFAULT_PROTOCOL,
+        help=f"default {DEFAULT_PROTOCOL}",
+    )
+    parser.add_argument(
+        "--calls-first",
+        action="store_true",
+        help="answer each message of the user with a call first",
+    )
+    parser.add_argument(
+        "--max-violations",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="invalid replies in a row that are asked for again; default 3",
+    )
+    parser.add_argument(
+        "--slots", type=_count, default=1, metavar="N", help="requests at a time; default 1"
+    )
+    parser.add_argument(
+        "--queue", type=_count, default=64, metavar="N", help="requests that wait; default 64"
+    )
+    parser.add_argument(
+        "--stream",
+        choices=("live", "whole"),
+        default="live",
+        help="when answers are sent: as they are written, or at their end; default live",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="the file or the URL of a store that keeps each request"
+    )
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="the address to listen on; default 127.0.0.1",
+    )
+    parser.add_argument(
+        "--port",
+        type=_count,
+        default=8000,
+        metavar="N",
+        help="the port; default 8000, 0 for a free one",
+    )
+    parser.add_argument(
+        "--hosts",
+        action="append",
+        metavar="NAME",
+        help="a name under which clients reach it; may be repeated; default those of this machine",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the key that clients send; a new one is made if the file is missing; default "
+        "CALLSLIP_TOKEN, or no key",
     )
 
 

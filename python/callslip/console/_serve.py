@@ -13,21 +13,15 @@ from urllib.parse import quote
 
 import uvicorn
 
-from callslip._base import _lazy
 from callslip._base.options import check_flag
-from callslip.console._access import LOOPBACK
 from callslip.console._app import Console
 from callslip.console._open import console
-from callslip.console._options import Name, checked_place, is_loopback
-from callslip.errors import UsageError
+from callslip.console._options import Name
 from callslip.look._markup import DOCTYPE, el, joined
 from callslip.store import TicketStore
-from callslip.web._options import checked_hosts
+from callslip.web._server import Place, check_no_loop, server_config
 
 __all__ = ["serve"]
-
-_PATIENCE = 5
-"""Seconds for the answers that are under way when the server stops."""
 
 
 def serve(
@@ -57,29 +51,15 @@ def serve(
             or an event loop runs in this thread: there, mount `console(store)` in an application.
         StoreError: The file cannot be read, or is not a store.
     """
-    _check(host, port, token, hosts)
+    place = Place.checked("console", host, port, token=token, hosts=hosts)
+    check_no_loop("console(store)")
     check_flag("open_browser", open_browser)
-    names = list(LOOPBACK if hosts is None else checked_hosts(hosts))
-    # Another address may stand for all of the machine, and be no name.
-    shown = host if is_loopback(host) else names[0]
-    if shown not in names:
-        names.append(shown)
-    app = console(store, token=token, hosts=names, by=by)
-    with _listening(host, port) as listening:
-        name = f"[{shown}]" if ":" in shown else shown
-        address = f"http://{name}:{listening.getsockname()[1]}"
-        page = _address(address, app.token)
+    app = console(store, token=token, hosts=place.names, by=by)
+    with place.listen() as listening:
+        page = _address(place.url(listening), app.token)
         print(f"the console is at {page}", flush=True)  # noqa: T201  # it is waited for
-        config = uvicorn.Config(
-            app,
-            proxy_headers=False,  # anybody on this machine could tell any address
-            lifespan="off",
-            log_level="warning",
-            timeout_graceful_shutdown=_PATIENCE,
-            ws="none",
-        )
         with suppress(KeyboardInterrupt), _opened(page if open_browser else None):
-            _Server(config, app).run(sockets=[listening])
+            _Server(server_config(app), app).run(sockets=[listening])
 
 
 def _address(base: str, token: str) -> str:
@@ -117,31 +97,3 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._console.end_streams()
         await super().shutdown(sockets)
-
-
-def _check(host: str, port: int, token: str | None, hosts: Collection[str] | None) -> None:
-    checked_place(host, port)
-    if not is_loopback(host) and (token is None or hosts is None):
-        raise UsageError(
-            f"expected token= and hosts= for a console on {host}, which other machines may reach: "
-            "pass both"
-        )
-    try:
-        _lazy.asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise UsageError(
-        "serve() cannot be called where an event loop runs: mount console(store) in an "
-        "application, or call serve in a thread"
-    )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on port {port} of {host}: {error.strerror or error}; pass another host "
-            "or port"
-        ) from error
