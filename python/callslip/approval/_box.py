@@ -7,6 +7,7 @@ import sys
 from callslip._base import _lazy
 from callslip.approval._view import CallRow, CallView
 from callslip.look._markup import Content, Markup, el, joined
+from callslip.look._origins import influence_line, origin_tags
 from callslip.look._outputs import output_of
 from callslip.look._text import Texts
 
@@ -38,6 +39,7 @@ def call_parts(call: CallView) -> Markup:
         parts += [el("h4", "Arguments"), el("dl", rows, class_="fields")]
     else:
         parts.append(el("p", "No arguments"))
+    parts.append(influence_line(call.influenced, str))
     if call.notes:
         parts.append(el("ul", (el("li", said(note)) for note in call.notes), class_="look"))
     return joined(parts)
@@ -70,7 +72,9 @@ def call_output(call: CallView) -> Markup:
 
 def _label(row: CallRow) -> Markup:
     about = ", ".join(one for one in (row.type, _ORIGINS[row.origin]) if one)
-    return joined(said(row.name), el("small", f" {about}", class_="soft") if about else None)
+    kind = el("small", f" {about}", class_="soft") if about else None
+    # Next to the name: the field of a value may contain any text, but is never above it.
+    return joined(said(row.name), kind, origin_tags(row.origins, str))
 
 
 def _value(row: CallRow) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from callslip._base.unseen import columns
+from callslip.origins._words import influence_words
 
 if TYPE_CHECKING:
     from callslip.approval._view import CallRow, CallView
@@ -27,6 +28,8 @@ def lines_of(call: CallView, width: int, encoding: str) -> list[str]:
     for label, lines in labelled:
         texts += [(f"    {label.ljust(room)} | ", line) for line in lines]
     texts += [("  From: ", f"{row.name}: {row.whence}") for row in call.rows if row.whence]
+    if call.influenced:
+        texts.append(("  Read: ", f"untrusted {influence_words(call.influenced)}"))
     texts += [("  Look: ", note) for note in call.notes]
     if call.reason:
         texts += [("  Reason: ", line) for line in call.reason.split("\n")]

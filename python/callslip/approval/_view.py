@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from callslip._base.call_line import call_line
@@ -12,6 +12,7 @@ from callslip._base.json import to_json
 from callslip._base.unseen import named, strange_words, turns
 from callslip.approval._defaults import defaults_inside, is_default
 from callslip.approval._lines import lines_of
+from callslip.origins._words import inside, words_of
 
 if TYPE_CHECKING:
     from callslip.origins import Origin
@@ -40,8 +41,8 @@ class CallRow:
         description: What the tool says of the parameter; `None` for nothing.
         notes: Characters of the value that are not seen, or are taken for others: one text for
             each.
-        whence: Where the value comes from, in a few words, such as `from T3, untrusted`; empty if
-            it was not traced. Of a list or an object: those of its values that differ.
+        origins: The origins of the value, by the JSON pointers of the values in it: the pointer of
+            the value itself is empty. Empty if it was not traced.
     """
 
     name: str
@@ -51,7 +52,15 @@ class CallRow:
     type: str | None
     description: str | None
     notes: tuple[str, ...]
-    whence: str = ""
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+
+    @property
+    def whence(self) -> str:
+        """The origins of the value in a few words, such as `from T3, untrusted`.
+
+        Empty if it was not traced. A list or an object has each of its origins once.
+        """
+        return "; ".join(one.text for one in words_of(self.origins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,8 @@ class CallView:
         about: What the tool does, in the words of the program; `None` if that is not known.
         awaiting: `"approval"`, or `"result"` for a call that is answered from outside.
         seal: Names this call with these arguments; see `Ticket.seal`.
+        influenced: The ids of the untrusted results that the model had read; see
+            `Ticket.influenced`.
     """
 
     run_id: str
@@ -84,6 +95,7 @@ class CallView:
     about: str | None
     awaiting: Literal["approval", "result"] | None
     seal: str | None
+    influenced: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -134,8 +146,7 @@ def view(ticket: Ticket) -> CallView:
     """
     spec = ticket.tool_spec or {}
     arguments = ticket.arguments or {}
-    rows = tuple(_rows(ticket.tool, arguments, spec.get("parameters") or {}))
-    rows = tuple(_with_origin(row, ticket.origins) for row in rows)
+    rows = tuple(_rows(ticket, arguments, spec.get("parameters") or {}))
     is_operation = " " in ticket.tool
     return CallView(
         run_id=named(ticket.run_id),
@@ -148,18 +159,24 @@ def view(ticket: Ticket) -> CallView:
         about=spec.get("description") or None,
         awaiting=ticket.awaiting,
         seal=ticket.seal,
+        influenced=ticket.influenced,
     )
 
 
-def _rows(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[CallRow]:
+def _rows(
+    ticket: Ticket, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[CallRow]:
     properties = schema.get("properties") or {}
     for name, value in arguments.items():
         own = properties.get(name)
-        default = is_default(own, value)
-        yield _row(name, value, own, "default" if default else "given")
+        if is_default(own, value):
+            yield _row(name, value, own, "default")
+        else:
+            row = _row(name, value, own, "given")
+            yield replace(row, origins=inside(ticket.origins, name))
         for place, inner in defaults_inside(name, value, own, schema):
             yield _row(place, inner, None, "default")
-    is_operation = " " in tool
+    is_operation = " " in ticket.tool
     for name, own in properties.items():
         if name in arguments or not isinstance(own, dict):
             continue
@@ -167,16 +184,6 @@ def _rows(tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) ->
         if is_operation and "default" not in own:
             continue
         yield _left_out(name, own)
-
-
-def _with_origin(row: CallRow, origins: Mapping[str, Origin]) -> CallRow:
-    """Return a row with where its value comes from."""
-    if row.origin != "given":
-        return row
-    pointer = "/" + row.name.replace("~", "~0").replace("/", "~1")
-    inside = (one for at, one in origins.items() if at == pointer or at.startswith(f"{pointer}/"))
-    words = dict.fromkeys(word for one in inside if (word := str(one)))
-    return replace(row, whence="; ".join(words))
 
 
 def _row(name: str, value: Any, schema: Any, origin: Literal["given", "default"]) -> CallRow:

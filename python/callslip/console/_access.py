@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from callslip.web._requests import is_own_origin, is_secure, place_of
 
-__all__ = ["LOOPBACK", "Access", "Denied", "Role", "base_of"]
+__all__ = ["Access", "Denied", "Role", "base_of"]
 
 Role: TypeAlias = Literal["decide", "read"]
 """What a person may do: read and decide, or only read."""
@@ -28,9 +28,6 @@ _MOST_ADDRESSES = 1_000
 
 _SESSION = 12 * 3600
 """Seconds until a person has to sign in again."""
-
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""The names of this machine for itself."""
 
 
 class Denied(Exception):  # noqa: N818  # it is an answer

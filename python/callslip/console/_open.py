@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Collection
 
 from callslip._base.options import check_place
-from callslip.console._access import LOOPBACK, Access
+from callslip.console._access import Access
 from callslip.console._app import Console
 from callslip.console._options import Name, checked_name
 from callslip.console._source import source_of
 from callslip.errors import UsageError
 from callslip.store import TicketStore
-from callslip.web._options import checked_hosts, checked_token
+from callslip.web._options import LOOPBACK, checked_hosts, checked_token
 
 __all__ = ["console"]
 

@@ -27,6 +27,7 @@ from callslip.events import (
     UserSaid,
     Violated,
 )
+from callslip.origins._words import few, words_of
 
 __all__ = ["event_line"]
 
@@ -85,7 +86,8 @@ def _of_ticket(event: Event) -> str | None:
         case TicketOpened():
             waits = "" if event.external is None else ", awaiting a result"
             waits = _WAITING if event.needs_approval else waits
-            return f"{event.ticket_id} {call_line(event.tool, event.arguments)}{waits}"
+            call = call_line(event.tool, event.arguments)
+            return f"{event.ticket_id} {call}{_origins(event)}{waits}"
         case ArgumentsFilled(needs_approval=True) | ApprovalChecked(needs_approval=True):
             return f"{event.ticket_id}{_WAITING}"
         case TicketPending():
@@ -101,6 +103,12 @@ def _of_ticket(event: Event) -> str | None:
             return f"{event.ticket_id} {outcome}: {_short(text)}"
         case _:
             return None
+
+
+def _origins(event: TicketOpened) -> str:
+    """Return the origins other than the task, in brackets."""
+    found = [f"{few(one.names)}: {one.text}" for one in words_of(event.origins) if not one.is_task]
+    return f" ({'; '.join(found)})" if found else ""
 
 
 def _person(by: str | None) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from callslip.look._markup import Content, Markup, el, joined
 from callslip.look._numbers import count, duration, usage_rows
+from callslip.look._origins import influence_line, origin_labels, origins_as_json, used_marks
 from callslip.look._parts import Parts
 from callslip.look._selection import Selection, has_failed
 from callslip.look._text import Texts
@@ -84,7 +85,8 @@ class Rows:
     def pieces(self, run: Trace) -> list[Markup]:
         """Return the rows of a run one by one: each turn with its tickets, and notes between."""
         between: dict[int, list[Markup]] = {}
-        own = _Own(self._parts(run), self._key(run.run_id))
+        tools = {ticket.id: ticket.tool for ticket in run.tickets}
+        own = _Own(self._parts(run), self._key(run.run_id), tools)
         for note in run.notes:
             between.setdefault(note.turn, []).append(self._note(note, own.parts))
         rows = between.pop(0, [])
@@ -157,7 +159,7 @@ class Rows:
         inside.append(map(self._texts.error, failed))
         if turn.reply is not None:
             marks = [mark for mark in turn.marks if mark.kind != "call"]
-            inside += [el("h4", "Reply"), self._texts.marked(turn.reply, marks)]
+            inside += [el("h4", "Reply"), self._texts.block(turn.reply, marks)]
         if turn.violation and turn.next_message is not None and self._may_quote(turn):
             told = self._texts.block(turn.next_message)
             inside += [el("h4", "Next message to the model"), told]
@@ -206,7 +208,7 @@ class Rows:
             line,
             self._bar(ticket.opened_at, ticket.completed_at, pause),
             duration(ticket.seconds),
-            joined(self._inside_ticket(ticket), own.parts.named(ticket.parts)),
+            joined(self._inside_ticket(ticket, own), own.parts.named(ticket.parts)),
             row_id=own.id_of(ticket.id),
             opened=has_failed(ticket) or ticket.awaiting_approval,
         )
@@ -215,25 +217,32 @@ class Rows:
     def _arguments_line(self, ticket: TicketSpan) -> str:
         return self._texts.line_of_value(ticket.arguments or ticket.description)
 
-    def _inside_ticket(self, ticket: TicketSpan) -> Markup:
-        text, value = self._texts.block, self._texts.value
-        inside: list[Content] = [el("h4", "Arguments"), value(ticket.arguments or {})]
-        asked = ticket.approval
-        if asked is not None:
-            if asked.reason is not None:
-                inside += [el("h4", "Approval"), text(asked.reason)]
-            if asked.replaced_arguments is not None:
-                inside += [el("h4", "Arguments of the model"), value(asked.replaced_arguments)]
-            if asked.decision is not None:
-                by = f" by {asked.by}" if asked.by else ""
-                after = "" if asked.seconds is None else f" after {duration(asked.seconds)}"
-                inside.append(el("p", self._texts.line(f"{asked.decision}{by}{after}")))
+    def _inside_ticket(self, ticket: TicketSpan, own: _Own) -> Markup:
+        texts, asked = self._texts, ticket.approval
+        labels = origin_labels(ticket, texts, own.tools)
+        replaced = None if asked is None else asked.replaced_arguments
+        own_labels = labels if replaced is None else {}
+        inside: list[Content] = [
+            el("h4", "Arguments"),
+            texts.value(ticket.arguments or {}, labels=own_labels),
+        ]
+        if asked is not None and asked.reason is not None:
+            inside += [el("h4", "Approval"), texts.block(asked.reason)]
+        if replaced is not None:
+            inside += [el("h4", "Arguments of the model"), texts.value(replaced, labels=labels)]
+        if asked is not None and asked.decision is not None:
+            by = f" by {asked.by}" if asked.by else ""
+            after = "" if asked.seconds is None else f" after {duration(asked.seconds)}"
+            inside.append(el("p", texts.line(f"{asked.decision}{by}{after}")))
+        inside.append(influence_line(ticket.influenced, texts.line, own.tools))
+        inside.append(origins_as_json(ticket, texts, own.id_of(f"{ticket.id}origins")))
         failed = (f"attempt {attempt.number}: {attempt.error}" for attempt in ticket.attempts)
-        inside.append(map(self._texts.error, failed))
+        inside.append(map(texts.error, failed))
+        marks = used_marks(ticket, own.tools)
         if ticket.error is not None:
-            inside += [el("h4", "Error"), self._texts.error(ticket.error)]
+            inside += [el("h4", "Error"), texts.error(ticket.error, marks)]
         elif ticket.outcome == "ok":
-            inside += [el("h4", "Result"), value(ticket.result)]
+            inside += [el("h4", "Result"), texts.value(ticket.result, marks)]
         return joined(inside)
 
     def _row(
@@ -273,10 +282,12 @@ class _Own(NamedTuple):
     Attributes:
         parts: Its images and files.
         key: What the ids of its rows begin with; empty for rows without one.
+        tools: The tools of its tickets by their ids.
     """
 
     parts: Parts
     key: str
+    tools: Mapping[str, str]
 
     def id_of(self, row: str) -> str | None:
         """Return the id of a row. A hostile import may name its ticket as it likes."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from callslip._base.call_line import call_line, printable
 from callslip._base.usage import Usage
+from callslip.origins._words import few, influence_words, words_of
 from callslip.trace import TicketSpan, Trace, TraceMessage, TraceNote, Turn
 
 __all__ = ["messages_of", "run_lines", "summary_lines", "turn_lines"]
@@ -166,6 +167,7 @@ def _ticket_lines(ticket: TicketSpan, *, whole: bool) -> Iterator[str]:
         + ("" if ticket.seconds is None else f", {_duration(ticket.seconds)}")
         + (", untrusted" if ticket.untrusted else "")
     )
+    yield from _origin_lines(ticket)
     yield from _approval_lines(ticket)
     for attempt in ticket.attempts:
         yield f"    attempt {attempt.number} failed: {printable(attempt.error)}"
@@ -175,6 +177,15 @@ def _ticket_lines(ticket: TicketSpan, *, whole: bool) -> Iterator[str]:
         yield from _block(_text(ticket.result), whole=whole, depth=3)
     for run in ticket.runs:
         yield from _indented(run_lines(run), depth=3)
+
+
+def _origin_lines(ticket: TicketSpan) -> Iterator[str]:
+    for one in words_of(ticket.origins):
+        if not one.is_task:
+            yield f"    {printable(few(one.names))}: {printable(one.text)}"
+    if ticket.influenced:
+        names = printable(influence_words(ticket.influenced))
+        yield f"    untrusted texts that the model had read: {names}"
 
 
 def _approval_lines(ticket: TicketSpan) -> Iterator[str]:

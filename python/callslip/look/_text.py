@@ -7,15 +7,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from callslip._base.json import to_json
+from callslip._base.json_pointer import pointer_step
 from callslip._base.redaction import Secrets, redact_credentials
 from callslip.errors import UsageError
-from callslip.look._markup import Markup, el
+from callslip.look._json_places import place_in_json, places_of_leaves
+from callslip.look._markup import Markup, el, joined
 from callslip.trace import Mark
 
-__all__ = ["Texts"]
+__all__ = ["LeafMark", "Texts"]
 
 _WORD = re.compile(r"\w+|\W")
 # Words between the first and the last redacted place that are compared one by one. Comparing takes
@@ -24,6 +26,24 @@ _MOST_COMPARED = 400
 _MOST_FIELDS = 50
 _LONGEST_LINE = 200
 _LONGEST_FLAT = 100
+
+
+class LeafMark(NamedTuple):
+    """A marked place in a value.
+
+    Attributes:
+        pointer: The JSON pointer of the leaf that is marked.
+        start: The position of the first character, in the leaf.
+        end: The position after the last character.
+        kind: The class of the mark.
+        label: Its title.
+    """
+
+    pointer: str
+    start: int
+    end: int
+    kind: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +60,13 @@ class Texts:
     redact: Callable[[str], str] | None
     masked: bool = True
 
-    def block(self, text: str) -> Markup:
-        """Return a whole text as markup."""
-        # A browser drops the first line break.
-        return el("pre", "\n", self._cut(self.redacted(text)))
+    def block(self, text: str, marks: Iterable[Mark | LeafMark] = ()) -> Markup:
+        """Return a whole text as markup, with marked places."""
+        return el("pre", *self._marked(text, self.redacted(text), marks))
 
-    def error(self, text: str) -> Markup:
-        """Return the text of an error as markup."""
-        return el("pre", "\n", self._cut(self.redacted(text)), class_="bad")
+    def error(self, text: str, marks: Iterable[Mark | LeafMark] = ()) -> Markup:
+        """Return the text of an error as markup, with marked places."""
+        return el("pre", *self._marked(text, self.redacted(text), marks), class_="bad")
 
     def line(self, text: str) -> str:
         """Return the beginning of a text on one line, as text for `el`."""
@@ -58,32 +77,74 @@ class Texts:
         """Return the beginning of a JSON value on one line, as text for `el`."""
         return self.line(value if isinstance(value, str) else to_json(self._redacted_value(value)))
 
-    def value(self, value: Any) -> Markup:
-        """Return a JSON value as markup: text as it is, and the fields of an object one by one."""
+    def value(
+        self,
+        value: Any,
+        marks: Sequence[LeafMark] = (),
+        labels: Mapping[str, Markup] | None = None,
+    ) -> Markup:
+        """Return a JSON value as markup: text as it is, and the fields of an object one by one.
+
+        Args:
+            value: The value.
+            marks: The marked places, of each leaf in their order.
+            labels: What stands beside the names of the fields.
+        """
         if isinstance(value, str):
-            return self.block(value)
+            return self.block(value, marks)
         text = _json(value)
         # A secret may be recognised only in the text of a field, or only by its name beside it.
         clean = self.redacted(_json(self._redacted_value(value)))
         has_fields = isinstance(value, Mapping) and 0 < len(value) <= _MOST_FIELDS
         if clean != text or not has_fields:
-            return el("pre", "\n", self._cut(clean))
-        texts = {name: one if isinstance(one, str) else _json(one) for name, one in value.items()}
-        rows = (
-            (el("dt", self.line(name)), el("dd", self.block(one))) for name, one in texts.items()
-        )
+            shown = el("pre", *self._marked(text, clean, self._in_json(value, text, marks)))
+            listed = [el("li", self.line(name), one) for name, one in (labels or {}).items() if one]
+            return joined(shown, el("ul", listed, class_="origins") if listed else None)
+        rows = []
+        for name, one in value.items():
+            own = _inside(marks, name)
+            if isinstance(one, str):
+                shown = self.block(one, own)
+            else:
+                field = _json(one)
+                shown = self.block(field, self._in_json(one, field, own))
+            label = joined(self.line(name), (labels or {}).get(name))
+            rows.append(joined(el("dt", label), el("dd", shown)))
         return el("dl", rows, class_="fields")
 
-    def marked(self, text: str, marks: Iterable[Mark]) -> Markup:
-        """Return a text with marked places as markup. Marks in redacted places move with them."""
-        clean = self.redacted(text)
-        move = _positions(text, clean)
+    def _in_json(self, value: Any, text: str, marks: Sequence[LeafMark]) -> list[LeafMark]:
+        """Return marks of leaves as marks of JSON text, in their order."""
+        if not marks:
+            return []
+        leaves = places_of_leaves(text[: self.limit], {mark.pointer for mark in marks})
+        placed = []
+        for mark in marks:
+            at = leaves.get(mark.pointer)
+            if at is not None:
+                start, end = place_in_json(value, mark.pointer, mark.start, mark.end)
+                placed.append(mark._replace(start=at + start, end=at + end))
+        return sorted(placed, key=lambda mark: mark.start)
+
+    def _marked(
+        self, text: str, clean: str, marks: Iterable[Mark | LeafMark]
+    ) -> tuple[str | Markup, ...]:
+        """Return the content of a `pre`. Marks in redacted places move with them.
+
+        Args:
+            text: The text.
+            clean: The text without secrets.
+            marks: The marked places in the text.
+        """
         kept = clean[: self.limit]
         shown: list[str] = []
         place = 0
+        move: Callable[[int], int | None] | None = None
         for mark in marks:
+            move = move or _positions(text, clean)
             start, end = move(mark.start), move(max(mark.end, mark.start + 1))
             if start is None or end is None or not place <= start <= len(kept):
+                continue
+            if start == len(kept) < len(clean):
                 continue
             # Where the end is missing, the last character is marked.
             start = max(place, min(start, len(kept) - 1))
@@ -91,7 +152,8 @@ class Texts:
             shown.append(kept[place:start])
             shown.append(el("mark", kept[start:end], class_=mark.kind, title=self.line(mark.label)))
             place = end
-        return el("pre", "\n", shown, kept[place:], _left_out(len(clean) - len(kept)))
+        # A browser drops the first line break.
+        return "\n", *shown, kept[place:], _left_out(len(clean) - len(kept))
 
     def redacted(self, text: str) -> str:
         """Return a whole text without secrets.
@@ -118,8 +180,15 @@ class Texts:
             return [self._redacted_value(one) for one in value]
         return value
 
-    def _cut(self, text: str) -> str:
-        return text[: self.limit] + _left_out(len(text) - self.limit)
+
+def _inside(marks: Iterable[LeafMark], name: str) -> list[LeafMark]:
+    """Return the marks in a field, with pointers that begin there."""
+    start = pointer_step(name)
+    return [
+        mark._replace(pointer=mark.pointer[len(start) :])
+        for mark in marks
+        if mark.pointer == start or mark.pointer.startswith(f"{start}/")
+    ]
 
 
 def _left_out(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callslip.trace._tickets import Approval, TicketSpan, ToolAttempt
+from callslip.trace._tickets import Approval, TicketSpan, ToolAttempt, UsedPlace
 from callslip.trace._trace import NoteKind, Trace, TraceEnding, TraceMessage, TraceNote
 from callslip.trace._turns import (
     Mark,
@@ -28,4 +28,5 @@ __all__ = [
     "TraceNote",
     "TraceViolation",
     "Turn",
+    "UsedPlace",
 ]

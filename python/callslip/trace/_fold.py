@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callslip._base.usage import Usage
 from callslip.events import (
@@ -21,8 +21,13 @@ from callslip.events import (
 from callslip.events._event import ticket_id
 from callslip.parts import File
 from callslip.trace._ticket_drafts import TicketDraft
+from callslip.trace._tickets import UsedPlace
 from callslip.trace._trace import NoteKind, Trace, TraceEnding, TraceMessage, TraceNote
 from callslip.trace._turn_drafts import TurnDraft
+from callslip.trace._used_places import ResultText, used_places
+
+if TYPE_CHECKING:
+    from callslip import _core
 
 __all__ = ["RunLog", "fold"]
 
@@ -37,6 +42,7 @@ class RunLog:
         protocol: The protocol of that agent.
         task: The task.
         lines: The lines of its log, with the texts of replies and without the bytes of files.
+        rows: Returns its tickets. Called only for a run with origins or untrusted results.
         messages: Its messages, as the model reads them.
         parts: Its images and files by their labels.
         usage: The usage of its own replies.
@@ -48,6 +54,7 @@ class RunLog:
     protocol: str
     task: str
     lines: Sequence[str]
+    rows: Callable[[], Sequence[_core.TicketRow]]
     messages: Sequence[Mapping[str, Any]]
     parts: Mapping[str, File]
     usage: Usage
@@ -86,6 +93,8 @@ class _Reading:
         self.unreported = 0
         self.violations = 0
         self.updated_at = 0.0
+        # Whether it began with untrusted text.
+        self.is_untrusted = False
 
     def read(self, event: Event) -> None:
         """Read the next event."""
@@ -135,6 +144,7 @@ class _Reading:
             self.unreported += 1
 
     def _start(self, at: float, start: Mapping[str, Any]) -> None:
+        self.is_untrusted = start.get("untrusted", False)
         protocol = start["setup"]["protocol"]
         self.head = {
             "agent": start["agent"],
@@ -178,8 +188,12 @@ class _Reading:
         for child in children:
             below.setdefault(child.parent_ticket or "", []).append(child)
         opening = self._place_messages(log.messages)
+        influenced, used = self._origins(log)
         spans = {
-            name: draft.finish(tuple(below.pop(name, ()))) for name, draft in self.tickets.items()
+            name: draft.finish(
+                tuple(below.pop(name, ())), influenced.get(name, ()), used.get(name, ())
+            )
+            for name, draft in self.tickets.items()
         }
         names = {id(draft): name for name, draft in self.tickets.items()}
         return Trace(
@@ -205,6 +219,24 @@ class _Reading:
             events=len(log.lines),
         )
 
+    def _origins(
+        self, log: RunLog
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[UsedPlace, ...]]]:
+        """Return `influenced` and `used` of each ticket that has any."""
+        drafts = self.tickets.values()
+        has_untrusted = self.is_untrusted or any(draft.is_untrusted for draft in drafts)
+        if not has_untrusted and not any(draft.origins for draft in drafts):
+            return {}, {}
+        rows = log.rows()
+        outcomes = {
+            row.id: ResultText(row.text, row.outcome == "ok")
+            for row in rows
+            if row.text is not None
+        }
+        origins = {name: draft.origins for name, draft in self.tickets.items()}
+        influenced = {row.id: tuple(row.influenced) for row in rows}
+        return influenced, used_places(origins, outcomes)
+
     def _place_messages(self, messages: Sequence[Mapping[str, Any]]) -> tuple[TraceMessage, ...]:
         """Give each turn its messages, and return those before the first reply.
 
@@ -224,5 +256,5 @@ class _Reading:
 
 
 def _start_fields(event: RunStarted) -> dict[str, Any]:
-    names = ("agent", "task", "setup", "parent_run", "parent_ticket")
+    names = ("agent", "task", "setup", "parent_run", "parent_ticket", "untrusted")
     return {name: getattr(event, name) for name in names}

@@ -16,7 +16,9 @@ from callslip.events import (
     ToolAttemptFailed,
 )
 from callslip.events._event import ticket_id
-from callslip.trace._tickets import Approval, TicketSpan, ToolAttempt
+from callslip.origins import Origin
+from callslip.origins._read import origins_of
+from callslip.trace._tickets import Approval, TicketSpan, ToolAttempt, UsedPlace
 from callslip.trace._trace import Trace
 
 __all__ = ["TicketDraft"]
@@ -52,6 +54,7 @@ class TicketDraft:
                 "opened_at": event.at,
                 "external": event.external is not None,
                 "untrusted": event.untrusted,
+                "origins": event.origins,
             }
         )
         draft._seqs.append(event.seq)
@@ -74,6 +77,7 @@ class TicketDraft:
                 "opened_at": state["opened_at"],
                 "external": state.get("external") is not None,
                 "untrusted": state.get("untrusted", False),
+                "origins": origins_of(state.get("origins", {})),
                 "completed_at": state.get("completed_at"),
                 "parts": _labels(state.get("parts", ())),
             }
@@ -144,10 +148,34 @@ class TicketDraft:
         if event.outcome == "denied":
             self._decide(event, "denied")
 
-    def finish(self, runs: tuple[Trace, ...]) -> TicketSpan:
-        """Return the ticket with the runs below it."""
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """The origins of its values, by the JSON pointers of its arguments."""
+        found: Mapping[str, Origin] = self._fields["origins"]
+        return found
+
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether its result is untrusted."""
+        return bool(self._fields["untrusted"])
+
+    def finish(
+        self,
+        runs: tuple[Trace, ...],
+        influenced: tuple[str, ...],
+        used: tuple[UsedPlace, ...],
+    ) -> TicketSpan:
+        """Return the ticket.
+
+        Args:
+            runs: The runs below it.
+            influenced: As in `TicketSpan`.
+            used: As in `TicketSpan`.
+        """
         return TicketSpan(
             **self._fields,
+            influenced=influenced,
+            used=used,
             approval=None if self._approval is None else Approval(**self._approval),
             attempts=tuple(self._attempts),
             runs=runs,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from callslip.origins import Origin
 
 if TYPE_CHECKING:
     from callslip._base.usage import Usage
     from callslip.trace._trace import Trace
 
-__all__ = ["Approval", "TicketSpan", "ToolAttempt"]
+__all__ = ["Approval", "TicketSpan", "ToolAttempt", "UsedPlace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,26 @@ class ToolAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsedPlace:
+    """A place of a result, or of an error, that the value of an argument comes from.
+
+    Attributes:
+        pointer: The JSON pointer of the text or number in the result that has the value; empty for
+            a result without others in it, and for an error.
+        start: The position of the first character in that text, or in the digits of that number.
+        end: The position after the last character.
+        ticket_id: The id of the ticket that uses the value.
+        argument: The JSON pointer of its argument.
+    """
+
+    pointer: str
+    start: int
+    end: int
+    ticket_id: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TicketSpan:
     """One tool call or one delegated task: a ticket with its times and the runs below it.
 
@@ -94,6 +116,11 @@ class TicketSpan:
         seqs: The positions in the log of the events of the ticket.
         external: Whether its result comes from outside, and nothing is called.
         untrusted: As `Ticket.untrusted`.
+        origins: As `Ticket.origins`. They are those of the model's arguments, even if a person has
+            replaced them.
+        influenced: As `Ticket.influenced`.
+        used: The places of its result, or of its error, that values of calls come from. A value
+            that stands in the key of an object has no place here.
     """
 
     id: str
@@ -120,6 +147,9 @@ class TicketSpan:
     seqs: tuple[int, ...] = ()
     external: bool = False
     untrusted: bool = False
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    influenced: tuple[str, ...] = ()
+    used: tuple[UsedPlace, ...] = ()
 
     @property
     def seconds(self) -> float | None:

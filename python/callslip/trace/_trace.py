@@ -204,7 +204,7 @@ def _plain(value: Any) -> Any:
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, MappingProxyType):
+    if isinstance(value, MappingProxyType | dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, File):
         return {

@@ -64,7 +64,10 @@ def test_nobody_is_asked_who_sits_at_no_terminal(server, replies, ask, monkeypat
     replies(act("pay", amount=3), finish("not paid"))
     shown = ask("Pay.", "--tool", "cli_tools:pay")
     assert shown.out == "not paid\n"
-    assert shown.err.splitlines()[0] == 'T1 pay {"amount": 3}, awaiting approval'
+    assert (
+        shown.err.splitlines()[0]
+        == 'T1 pay {"amount": 3} (amount: from nowhere), awaiting approval'
+    )
     assert "T1 denied: The call of 'pay' was denied: nobody sits at a terminal" in shown.err
     assert sys.stdin.read() == "y\ny\n"
 

@@ -57,7 +57,7 @@ def test_a_run_of_another_process_is_followed_to_its_end(tmp_path, monkeypatch):
     assert lines == [
         f"run {run_id} of agent started: Pay.",
         "turn 1: the model is asked",
-        'T1 pay {"amount": 3}, awaiting approval',
+        'T1 pay {"amount": 3} (amount: from nowhere), awaiting approval',
         "T1 approved",
         "T1 ok: paid 3",
         "turn 2: the model is asked",

@@ -21,13 +21,22 @@ def look(what: str) -> str:
     return what
 
 
+@tool(untrusted=True)
+def read() -> dict:
+    """Read."""
+    return {"text": "look here"}
+
+
 @pytest.fixture(scope="module")
 def logs():
     store = TicketStore()
     waiting = leave_waiting(store, act("look", what="x"), pay_call(invoice=7, note="n"))
     model = ScriptedModel(["no move", act("look", what="x"), finish("done")])
     done = Agent(model, tools=[look], store=store).run_sync("Look.").run.id
-    return [store.run(one).export().splitlines() for one in (waiting, done)]
+    model = ScriptedModel([act("read"), act("look", what="here"), act("look", what="x"), finish()])
+    agent = Agent(model, tools=[read, look], store=store, values="trusted")
+    traced = agent.run_sync("Look.", approve=lambda _: True).run.id
+    return [store.run(one).export().splitlines() for one in (waiting, done, traced)]
 
 
 def texts(value, place=()):

@@ -70,6 +70,20 @@ async def test_one_worker_of_both_queues_makes_the_call_too(web, database):
     assert result.value == "hung"
 
 
+async def test_a_call_on_another_worker_finds_the_origins_of_its_values(web, database):
+    @tool(queue="gpu")
+    def book(city: str, context: Context) -> str:
+        """Book a table."""
+        return f"{context.origins['/city']}, {context.origins['/city'].how}"
+
+    agent = painter(call("book", city="Oslo"), finish("done"), tools=[book], values="stated")
+    async with working(database, agent, queues=["default", "gpu"]):
+        fleet = Fleet(web)
+        run_id = await fleet.submit("painter", "Book a table in Oslo.")
+        result = await fleet.result(run_id, timeout=LONG)
+    assert result.tickets[0].result == "from the task, exact"
+
+
 async def test_a_run_of_this_process_waits_for_the_worker(web, database):
     with TicketStore(database) as store:
         agent = painter(SCENE, finish("hung"), store=store)

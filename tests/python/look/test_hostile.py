@@ -7,14 +7,14 @@ import pytest
 
 from callslip import Agent, ScriptedModel, tool
 from callslip.look import to_html
-from callslip.trace import Trace, TraceEnding, TraceNote
+from callslip.trace import TraceEnding, TraceNote
 from hostile import HOSTILE, Page, named
 from scripted import act, call, finish, give, wait
 
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "main", "footer", "section", "div"),
     *("h1", "h2", "h3", "h4", "p", "dl", "dt", "dd", "pre", "mark", "span", "strong"),
-    *("details", "summary", "svg", "rect", "figure", "figcaption", "img"),
+    *("details", "summary", "svg", "rect", "figure", "figcaption", "img", "small", "ul", "li"),
 }
 ATTRIBUTES = {
     *(("html", "lang"), ("meta", "charset"), ("meta", "http-equiv"), ("meta", "content")),
@@ -22,7 +22,7 @@ ATTRIBUTES = {
     *(("svg", "aria-hidden"), ("svg", "viewbox"), ("svg", "preserveaspectratio")),
     *(("svg", "class"), ("p", "class"), ("p", "aria-hidden"), ("pre", "class")),
     *(("rect", name) for name in ("class", "x", "width", "height")),
-    *((name, "class") for name in ("dl", "div", "span", "section")),
+    *((name, "class") for name in ("dl", "div", "span", "section", "small", "ul", "details")),
     *(("img", "alt"), ("img", "src")),
 }
 
@@ -47,7 +47,7 @@ def filled(value, texts):
         return tuple(filled(one, texts) for one in value)
     if isinstance(value, dict):
         return {next(texts): filled(one, texts) for one in value.values()}
-    if isinstance(value, Trace) or type(value).__module__.startswith("callslip.trace"):
+    if type(value).__module__.startswith(("callslip.trace", "callslip.origins")):
         keep = {"kind", "usage", "total_usage", "parts", "decision", "start", "end"}
         changes = {
             one.name: filled(getattr(value, one.name), texts)
@@ -70,6 +70,7 @@ def trace():
         ScriptedModel([act("payy"), act("pay", amount="1"), act("pay", amount="2"), finish("ok")]),
         tools=[pay],
         protocol="react",
+        values="trusted",
     )
     with agent.stream_sync("buy") as stream:
         for event in stream:
