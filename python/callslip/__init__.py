@@ -212,6 +212,7 @@ _MODULES = {
     "errors",
     "events",
     "fleet",
+    "gateway",
     "history",
     "limits",
     "logs",

@@ -125,10 +125,6 @@ class TicketRow:
         """The checked arguments as JSON; `None` in logs compacted before version 3."""
 
     @property
-    def origins(self) -> str | None:
-        """The origins of its values as JSON text of an object; `None` if they were not traced."""
-
-    @property
     def influenced(self) -> list[str]:
         """Ids of the untrusted results that the model had read."""
 
@@ -1095,6 +1091,9 @@ class EnvelopeWriter:
 
 def hidden_replies(run: RunView) -> list[int]:
     """The positions of the refused replies that are no longer sent to the model."""
+
+def origins_of(run: RunView, ticket: int) -> str:
+    """Return the origins of a call's values as JSON text of an object, traced now if need be."""
 
 def set_can_ask(run: RunView, can_ask: bool) -> None:
     """Tell a run whether its driver has an approver."""

@@ -61,7 +61,7 @@ class Call:
     def origins(self, ticket_id: str) -> dict[str, Origin]:
         """Return where the values of a call come from; nothing when the run is gone."""
         run = self._run()
-        return {} if run is None else _origins(run, ticket_id)
+        return {} if run is None else run._reads.tickets.origins(ticket_id)
 
     def end(self) -> None:
         """Mark the call as over, and take it out of this context."""
@@ -123,17 +123,12 @@ class ProgramCall:
 
     def origins(self, ticket_id: str) -> dict[str, Origin]:
         """Return where the values of a call come from."""
-        return _origins(self._run, ticket_id)
+        return self._run._reads.tickets.origins(ticket_id)
 
     def notice(
         self, context: Context, done: float, total: float | None, message: str | None
     ) -> None:
         """Drop the report: progress is that of a call."""
-
-
-def _origins(run: Run[Any], ticket_id: str) -> dict[str, Origin]:
-    known = (ticket for ticket in run.tickets if ticket.id == ticket_id)
-    return next((ticket.origins for ticket in known), {})
 
 
 def enclosing_session() -> tuple[RunSession, int] | None:

@@ -52,6 +52,10 @@ class Wait(Protocol):
         """Return the result."""
 
 
+def _deny(_: Ticket) -> str:
+    return "Nobody is there to approve it."
+
+
 class Asker:
     """A function that decides on the calls of a run and of its child runs, or answers them.
 
@@ -60,17 +64,18 @@ class Asker:
         function: The function.
 
     Attributes:
+        function: The function.
         is_async: Whether it needs an event loop.
 
     Raises:
         UsageError: It is not a function of a ticket.
     """
 
-    __slots__ = ("_function", "_lock", "_takes_problem", "is_async")
+    __slots__ = ("_lock", "_takes_problem", "function", "is_async")
 
     def __init__(self, option: str, function: Callable[..., Any]) -> None:
         check_called_with(option, function, "the Ticket")
-        self._function: Callable[..., Any] = function
+        self.function: Callable[..., Any] = function
         self._takes_problem = _takes_problem(function)
         # A person answers one question at a time.
         self._lock: Any = None
@@ -101,10 +106,10 @@ class Asker:
         token = is_wanted.set(is_due)
         try:
             if problem is None:
-                return self._function(ticket)
+                return self.function(ticket)
             if not self._takes_problem:
                 raise UsageError(problem)
-            return self._function(ticket, problem=problem)
+            return self.function(ticket, problem=problem)
         finally:
             is_wanted.reset(token)
 
@@ -144,6 +149,15 @@ class Askers(NamedTuple):
     def or_else(self, above: Askers) -> Askers:
         """Return these functions, with those of the run above for what is missing."""
         return Askers(self.approve or above.approve, self.answer or above.answer)
+
+    def alone(self) -> Askers:
+        """Return those of a run that nobody else decides for: its calls are denied."""
+        return self._replace(approve=self.approve or Asker("approve", _deny))
+
+    @property
+    def can_approve(self) -> bool:
+        """Whether somebody can be asked for approval."""
+        return self.approve is not None and self.approve.function is not _deny
 
 
 NOBODY = Askers(None, None)

@@ -53,7 +53,7 @@ _askers: WeakKeyDictionary[Run[Any], Askers] = WeakKeyDictionary()
 
 def _keep_askers(session: RunSession, askers: Askers) -> None:
     session.askers = _askers[session.run] = askers
-    _core.set_can_ask(session.core, askers.approve is not None)
+    _core.set_can_ask(session.core, askers.can_approve)
 
 
 def new_run_id() -> str:

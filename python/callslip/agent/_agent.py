@@ -17,7 +17,6 @@ from callslip._runtime.drive import drive_async, drive_sync
 from callslip._runtime.joined import join, join_sync
 from callslip._runtime.keyed import begin_on_loop, begin_sync
 from callslip._runtime.known import Known
-from callslip._runtime.questions import Askers
 from callslip._runtime.sessions import continued_session, new_session
 from callslip._runtime.setup import RunSetup
 from callslip._threads.current_loop import check_loop
@@ -43,7 +42,7 @@ from callslip.agent._roles import (
     Waiting,
     agent_for_role,
     check_roles,
-    check_waiting,
+    checked_askers,
     roles_of,
     waiting_tools,
 )
@@ -316,8 +315,7 @@ class Agent(AgentRuns[AnswerT]):
         from callslip._runtime.driver import drive
 
         check_loop()
-        check_waiting(self, approve, answer)
-        askers = Askers.of(approve, answer)
+        askers = checked_askers(self, approve, answer)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers
@@ -357,8 +355,7 @@ class Agent(AgentRuns[AnswerT]):
                 with a key can continue, any other is cancelled.
         """
         check_may_block("run_sync", "run")
-        check_waiting(self, approve, answer)
-        askers = Askers.of(approve, answer)
+        askers = checked_askers(self, approve, answer)
         known = Known(check_known("owner", owner), check_known("key", key))
         opened = partial(
             new_session, self, task, deps=deps, limits=limits, messages=messages, askers=askers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callslip._base.options import hint_of_class
 from callslip._runtime.calls import enclosing_session
-from callslip._runtime.questions import NOBODY
+from callslip._runtime.questions import NOBODY, Askers
 from callslip.agent._overrides import in_effect
 from callslip.errors import UsageError
 from callslip.protocols import find_protocol
@@ -24,6 +24,7 @@ __all__ = [
     "agents_of_tree",
     "check_roles",
     "check_waiting",
+    "checked_askers",
     "roles_of",
     "waiting_tools",
 ]
@@ -105,6 +106,19 @@ class Waiting(NamedTuple):
 
     approval: str | None
     result: str | None
+
+
+def checked_askers(agent: Agent[Any], approve: Approver | None, answer: Answerer | None) -> Askers:
+    """Return those who decide for a new run that nobody else can decide for.
+
+    Raises:
+        UsageError: It may wait for a decision and has no way to get it; or as for `Askers.of`.
+    """
+    check_waiting(agent, approve, answer)
+    askers = Askers.of(approve, answer)
+    # Whether a call with untrusted values needs approval is known only when it is made.
+    is_alone = in_effect(agent).store is None and enclosing_session() is None
+    return askers.alone() if is_alone else askers
 
 
 def check_waiting(

@@ -8,6 +8,7 @@ from typing import Any
 from callslip._base.usage import Usage
 from callslip._core import Delta
 from callslip.origins import Origin, Place
+from callslip.origins._traced import TracedOrigins
 
 __all__ = ["fields_of", "fields_of_delta"]
 
@@ -34,7 +35,9 @@ def _plain(value: Any) -> Any:
         return fields_of(value)
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, dict) and value and all(isinstance(one, Origin) for one in value.values()):
+    if isinstance(value, TracedOrigins) or (
+        isinstance(value, dict) and value and all(isinstance(one, Origin) for one in value.values())
+    ):
         return {name: fields_of(one) for name, one in value.items()}
     return value
 

@@ -217,13 +217,16 @@ class _State:
         self._store = store
         self._call_id = call_id
         self._run_id = run_id
+        # Reading them opens the whole run.
+        self._origins: dict[str, Origin] | None = None
         self.cancelled = False
         self.over = False
 
     def origins(self, ticket_id: str) -> dict[str, Origin]:
         """Return where the values of a call come from."""
-        tickets = self._store.run(self._run_id).tickets
-        return next((ticket.origins for ticket in tickets if ticket.id == ticket_id), {})
+        if self._origins is None:
+            self._origins = self._store.run(self._run_id)._reads.tickets.origins(ticket_id)
+        return self._origins
 
     @property
     def parts(self) -> dict[str, File]:

@@ -8,6 +8,7 @@ from callslip._base.failure import message_of
 from callslip._base.redaction import redact_likely_secrets
 from callslip.mcp._faults import ServerFailure
 from callslip.tools import Context, Effect, NeedsApproval, Outcome
+from callslip.tools._levels import without_levels
 from callslip.tools._retries import retries_by_effect
 from callslip.tools._schema_tool import SchemaTool
 
@@ -71,7 +72,7 @@ class ServerTool(_RequestTool):
             perform,
             name=f"{prefix}{offer.name}",
             description=secrets.redact(offer.description or offer.title or ""),
-            parameters=secrets.redact_schema(offer.input_schema),
+            parameters=without_levels(secrets.redact_schema(offer.input_schema)),
             readonly=readonly,
             effect=effect,
             needs_approval=needs_approval,

@@ -70,9 +70,11 @@ class Place:
     Attributes:
         kind: The kind of the text.
         where: The text: `T3` for the result of that ticket, `2` for the second message of the user
-            after the task, `M1` for the first message of an earlier conversation, else empty.
+            after the task, `A2` for the model's answer before it, `M1` for the first message of an
+            earlier conversation, else empty. In a child run, `../T3` is a result of the run above,
+            `..` its task or instructions, and `../../T3` a result of the run above that.
         span: The first byte and the one behind the last, in that text as UTF-8; `None` if a rule
-            needs no place.
+            needs no place. Of a result, the text is its JSON, where a text has quotes.
         pointer: The JSON pointer of the value inside of a result that is JSON; else `None`.
         untrusted: Whether the text comes from outside; see `Ticket.untrusted`.
     """
@@ -119,10 +121,15 @@ class Origin:
 
     def __str__(self) -> str:
         """Return it in a few words, such as `from T3, untrusted`; empty for an exempt value."""
+        levels, text = self.where.count(".."), self.where.rpartition("/")[2]
         words = _WORDS.get(self.kind)
         if words is None:
-            is_message = self.where.isdigit()
-            words = f"from message {self.where}" if is_message else f"from {self.where}"
+            number = text.removeprefix("A")
+            is_text = text.startswith("T") or not number.isdigit()
+            place = text if is_text else f"message {number}"
+            words = f"from {place}" if text != f"A{number}" else f"from the answer before {place}"
+        if levels:
+            words += " of the run above" if levels == 1 else " of a run above"
         if self.how in _DERIVED:
             words += f" ({self.how})"
         return f"{words}, untrusted" if self.untrusted else words

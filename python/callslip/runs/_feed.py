@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from callslip.runs._run import Run
 
 __all__ = [
+    "DeltaFeed",
     "Feed",
     "FeedReader",
     "feed_of",
     "is_wanted",
     "merged",
+    "read_deltas_alone",
     "take_over_feed",
     "tell_closed",
     "tell_deleted",
@@ -267,6 +269,29 @@ class Feed:
     async def wait(self, version: int) -> None:
         """Wait until something is newer than this version."""
         await self._wakers.wait(version)
+
+
+class DeltaFeed(Feed):
+    """The feed of a run that only one stream knows, and that wants deltas alone.
+
+    Reading an event takes longer than many a whole run: that of the start has all tools.
+    """
+
+    def publish(self) -> None:
+        """Tell that there are new events."""
+        self.published = self.run._core.event_count
+        self.notify()
+
+    def on_delta(self, delta: Delta) -> None:
+        """Tell of a part of a reply."""
+        if self.reader is not None:
+            self.reader.on_event(delta)
+
+
+def read_deltas_alone(run: Run) -> None:
+    """Let the stream of a new run receive no events, if nobody else can ask for them."""
+    if run._feed is None and run._store is None:
+        run._feed = DeltaFeed(run)
 
 
 def is_wanted(item: Event | Delta | Progress, run_id: str, *, children: bool) -> bool:

@@ -10,11 +10,13 @@ from callslip._base.call_line import call_line
 from callslip._base.json import from_json, to_json
 from callslip.events._json import fields_of
 from callslip.origins import Origin
-from callslip.origins._read import origins_of
+from callslip.origins._traced import TracedOrigins
 from callslip.parts import File, Image
 from callslip.runs._view_imports import import_views
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from callslip import _core
 
 __all__ = ["Outcome", "Ticket", "TicketKind", "TicketStatus"]
@@ -80,9 +82,9 @@ class Ticket:
             result of a child run or of a script is untrusted if it has read such a result, or if
             the model that wrote its task or code had.
         origins: Where the values of the arguments come from, by the JSON pointers of the arguments.
-            They are traced, before the call is made, if its agent or tool asks for more than
-            `"any"` (see `ValueLevel`) or the call needs approval. Empty otherwise, and in a list of
-            `TicketStore.tickets`.
+            They are traced before the call is made if its agent or tool asks for more than `"any"`
+            (see `ValueLevel`) or the call needs approval, and otherwise when you read them. Empty
+            in a list of `TicketStore.tickets`, and for calls of logs from before version 9.
         influenced: The ids of the untrusted results that the model had read when it wrote the call;
             `T0` stands for what its run began with. Empty in a list of `TicketStore.tickets`.
         attempts: How many attempts were made: 1, or more if failed attempts were followed by
@@ -111,7 +113,7 @@ class Ticket:
     seal: str | None = None
     untrusted: bool = False
     tool_spec: dict[str, Any] | None = field(default=None, repr=False, compare=False)
-    origins: dict[str, Origin] = field(default_factory=dict, repr=False)
+    origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
     influenced: tuple[str, ...] = ()
 
     @property
@@ -163,8 +165,19 @@ class Ticket:
         return bundle
 
     @classmethod
-    def from_row(cls, row: _core.TicketRow, spec: str | None = None) -> Ticket:
-        """Return the ticket of a row of the core, and of the JSON of its tool."""
+    def from_row(
+        cls,
+        row: _core.TicketRow,
+        spec: str | None = None,
+        trace: Callable[[], str] | None = None,
+    ) -> Ticket:
+        """Return the ticket of a row of the core.
+
+        Args:
+            row: The row.
+            spec: Its tool as JSON.
+            trace: Returns its origins as JSON; `None` in a list of a store.
+        """
         outcome, text, arguments = row.outcome, row.text, row.arguments
         is_ok = outcome == "ok" and text is not None
         return cls(
@@ -190,7 +203,7 @@ class Ticket:
             seal=row.seal,
             untrusted=row.untrusted,
             tool_spec=None if spec is None else from_json(spec),
-            origins={} if row.origins is None else origins_of(from_json(row.origins)),
+            origins={} if trace is None else TracedOrigins(trace),
             influenced=tuple(row.influenced),
         )
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
+from callslip import _core
+from callslip._base.json import from_json
+from callslip.origins._read import origins_of
 from callslip.runs._ticket import Ticket
 
 if TYPE_CHECKING:
-    from callslip import _core
+    from callslip.origins import Origin
 
 __all__ = ["TicketCache"]
 
@@ -40,13 +44,22 @@ class TicketCache:
             known = self._read()
             return [known[number - 1] for number in numbers]
 
+    def origins(self, ticket_id: str) -> dict[str, Origin]:
+        """Return the origins of one ticket, without reading others.
+
+        They never change. The result is empty if the run has no such ticket.
+        """
+        return origins_of(from_json(_core.origins_of(self._core, int(ticket_id[1:]))))
+
     def _read(self) -> list[Ticket]:
         known = self._tickets
         rows, self._changes = self._core.ticket_news(len(known), self._changes)
         for row in rows:
-            position = int(row.id[1:]) - 1
+            number = int(row.id[1:])
+            position = number - 1
             is_open = row.parked or row.awaits_result
-            ticket = Ticket.from_row(row, self._core.tool_spec(row.tool) if is_open else None)
+            spec = self._core.tool_spec(row.tool) if is_open else None
+            ticket = Ticket.from_row(row, spec, partial(_core.origins_of, self._core, number))
             if position < len(known):
                 known[position] = ticket
             else:

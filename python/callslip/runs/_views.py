@@ -12,6 +12,7 @@ from callslip.look import runs_to_html, to_html
 from callslip.look._numbers import duration
 from callslip.look._outputs import Bundle, bundle_of_facts, bundle_of_table, bundle_of_trace
 from callslip.look._terminal import run_lines
+from callslip.origins._words import few, influence_words, words_of
 from callslip.trace import Trace
 from callslip.trace._fold import RunLog, fold
 
@@ -44,6 +45,7 @@ def trace_of(run: Run[Any]) -> Trace:
             protocol="" if agent is None else agent.protocol.name,
             task=run.task,
             lines=core.records(texts=True),
+            rows=lambda: core.ticket_news(0, 0)[0],
             messages=list(run.messages),
             parts=run.parts,
             usage=run.usage,
@@ -67,6 +69,8 @@ def bundle_of_ticket(ticket: Ticket) -> Bundle:
         ("answers", None if ticket.answers is None else _indented(ticket.answers)),
         ("result", None if ticket.outcome != "ok" else _indented(result)),
         ("error", ticket.error),
+        ("origins", "\n".join(f"{few(one.names)}: {one.text}" for one in words_of(ticket.origins))),
+        ("untrusted texts read before", influence_words(ticket.influenced)),
         ("untrusted", "the result comes from others" if ticket.untrusted else None),
         ("attempts", None if ticket.attempts == 1 else str(ticket.attempts)),
         ("duration", None if ticket.seconds is None else duration(ticket.seconds)),

@@ -25,7 +25,7 @@ from callslip.tools._ask_user import ask_user
 from callslip.tools._callable import enclosing_names
 from callslip.tools._context import Context
 from callslip.tools._external import ExternalTool
-from callslip.tools._levels import ToolValues, ValueLevel
+from callslip.tools._levels import ToolValues, ValueLevel, Values
 from callslip.tools._outcome import Fail, NotDone, Outcome, Retry
 from callslip.tools._pending import Pending
 from callslip.tools._retries import RetryOn
@@ -51,6 +51,7 @@ __all__ = [
     "ToolValues",
     "Tools",
     "ValueLevel",
+    "Values",
     "ask_user",
     "tool",
 ]

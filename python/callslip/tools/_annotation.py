@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_ar
 from callslip._base.labels import label_schema, labels_text, named
 from callslip.parts import File
 from callslip.tools._context import parts_here
+from callslip.tools._levels import Values
 
 __all__ = ["Shape", "is_required", "labels_told", "shape_of", "tell_labels"]
 
@@ -124,12 +125,15 @@ def _to_float(value: Any) -> Any:
 
 def _annotated(args: tuple[Any, ...]) -> Shape | None:
     inner, *metadata = args
-    if not all(isinstance(item, str) for item in metadata):
+    if not all(isinstance(item, str | Values) for item in metadata):
         return None
     shape = shape_of(inner)
     if shape is None or not metadata:
         return shape
-    return Shape({**shape.schema, "description": metadata[-1]}, shape.convert)
+    told = dict(shape.schema)
+    for item in metadata:
+        told.update(item.mark if isinstance(item, Values) else {"description": item})
+    return Shape(told, shape.convert)
 
 
 def _literal(values: tuple[Any, ...]) -> Shape | None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from callslip._base.options import check_one_of
 from callslip.errors import UsageError
 
-__all__ = ["ToolValues", "ValueLevel", "check_level", "checked_level", "level_traits"]
+__all__ = [
+    "ToolValues",
+    "ValueLevel",
+    "Values",
+    "check_level",
+    "checked_level",
+    "level_traits",
+    "without_levels",
+]
 
 ValueLevel: TypeAlias = Literal["any", "stated", "strict", "trusted"]
 """The origin that the values of a call need; see `Origin`.
@@ -26,7 +35,50 @@ ValueLevel: TypeAlias = Literal["any", "stated", "strict", "trusted"]
 ToolValues: TypeAlias = "ValueLevel | Mapping[str, ValueLevel] | None"
 """One level for all arguments of a tool, or levels by the names of arguments."""
 
+_MARK: Final = "x-callslip-values"
 _LEVELS: Final = ("any", "stated", "strict", "trusted")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The level of a parameter, in its hint: `to: Annotated[str, Values("trusted")]`.
+
+    The member `"x-callslip-values": "trusted"` in the JSON Schema of an argument says the same.
+    Models do not see it. `tool(values={"to": …})` has precedence.
+
+    Attributes:
+        level: The level; see `ValueLevel`.
+
+    Raises:
+        UsageError: The level is unknown.
+    """
+
+    level: ValueLevel
+
+    def __post_init__(self) -> None:
+        check_level("Values", self.level)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), **self.mark}
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """The member of the JSON Schema."""
+        return {_MARK: self.level}
+
+
+def without_levels(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of arguments that somebody else has written, who may not set levels."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return dict(schema)
+    without = {
+        name: {key: one for key, one in own.items() if key != _MARK}
+        if isinstance(own, Mapping)
+        else own
+        for name, own in properties.items()
+    }
+    return {**schema, "properties": without}
 
 
 def check_level(name: str, level: object) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from callslip import Agent, Context, Limits, ScriptedModel, TicketStore, UsageError, replay, tool
 from callslip.approval import view
 from callslip.errors import CallslipError
 from callslip.events import TicketOpened, Violated
+from callslip.runs import Ticket
 from callslip.testing import Say
-from callslip.tools import Tool
+from callslip.tools import Tool, Values
 
 DONE: list[tuple[Any, ...]] = []
 TASK = "Book a table in Oslo for 4 people on March 4th 2026."
@@ -108,7 +110,8 @@ def test_a_value_from_nowhere_is_refused_in_all_protocols(protocol, level, chunk
 def test_nothing_is_asked_without_a_level():
     result = run([Say("react").call("book", city="Bergen"), Say("react").finish("done")])
     assert (refused(result), DONE) == ([], [("Bergen", "", 2)])
-    assert result.run.tickets[0].origins == {}
+    # It is traced when it is read.
+    assert result.run.tickets[0].origins["/city"].kind == "none"
     opened = [one for one in result.run.events() if isinstance(one, TicketOpened)]
     assert (opened[0].origins, opened[0].reason) == ({}, None)
 
@@ -139,7 +142,7 @@ def test_a_result_and_a_later_message_vouch_for_a_value():
     one, other = first.tickets[1].origins, first.tickets[2].origins
     assert (one["/room"].where, one["/room"].pointer) == ("T1", "/rooms/0/name")
     # The user has replied to the answer that has the name.
-    assert (other["/guest"].kind, other["/guest"].where) == ("user", "1")
+    assert (other["/guest"].kind, other["/guest"].where) == ("user", "A1")
     assert_replays(first)
 
 
@@ -189,15 +192,36 @@ def test_after_two_refusals_only_an_answer_may_come():
     assert last["message"].startswith("expected an answer")
 
 
-def test_a_refusal_is_no_answer():
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "'city' = \"Bergen\" is in no message and no result.",
+        "It is your reply was not executed: 'city' = 'Bergen' is in no message\nand no result.",
+        "nothing was done. call again with a value from there, or answer: "
+        "I did nothing, because I do not know city",
+    ],
+)
+def test_a_refusal_is_no_answer(copied):
     script = [
         SAY.call("book", city="Bergen"),
-        SAY.finish("'city' = \"Bergen\" is in no message and no result."),
+        SAY.finish(copied),
         SAY.finish("I don't know the city."),
     ]
     result = run(script, values="strict", task="Book a table.")
     assert refused(result) == ["unstated_value", "feedback_quoted"]
     assert result.value == "I don't know the city."
+
+
+@pytest.mark.parametrize(
+    "text", ["Meeting with Marlowe.", "marlowe: no\nMarlowe: yes", "(Marlowe)"]
+)
+def test_a_text_with_a_value_of_the_example_is_refused(text):
+    script = [SAY.call("send", to="ada@home.example", text=text), SAY.finish("No.")]
+    options = {"tools": [send, look_up], "approve": lambda ticket: True}
+    result = run(script, task="Write to ada@home.example.", **options)
+    assert (refused(result), DONE) == (["example_value"], [])
+    result = run(script, task="Write to ada@home.example about Marlowe.", **options)
+    assert (refused(result), DONE) == ([], [("ada@home.example", text)])
 
 
 def test_a_value_of_the_example_is_refused_at_every_level():
@@ -311,3 +335,203 @@ def test_a_function_in_needs_approval_finds_the_origins():
     run(script, tools=[read_mail, mail], approve=lambda _: False)
     assert seen == [{"/text": False, "/to": True}]
     assert len(DONE) == 1
+
+
+def test_the_answer_of_a_last_turn_is_taken_as_it_is():
+    script = [SAY.call("book", city="Oslo"), SAY.finish("It is Wexcombe 8264.")]
+    result = run(script, limits=Limits(turns=1))
+    assert (refused(result), result.value) == ([], "It is Wexcombe 8264.")
+
+
+@tool
+def fly(
+    city: str,
+    airport: Annotated[str, Values("any")],
+    day: Annotated[str, "The day.", Values("strict")] = "",
+    bags: Annotated[int, Field(ge=0), Values("any")] = 0,
+) -> str:
+    """Fly."""
+    DONE.append((city, airport, day, bags))
+    return "flown"
+
+
+def test_a_hint_or_a_schema_has_the_level_and_no_model_reads_it():
+    script = [SAY.call("fly", city="Oslo", airport="OSL", bags=7), SAY.finish("done")]
+    assert refused(run(script, tools=[fly], values="strict")) == []
+    script = [
+        SAY.call("fly", city="Oslo", airport="OSL", day="Friday"),
+        SAY.call("fly", city="Oslo", airport="OSL"),
+        SAY.finish("done"),
+    ]
+    assert refused(run(script, tools=[fly])) == ["unstated_value"]
+    by_schema = Tool.from_schema(
+        lambda **given: DONE.append(tuple(given.values())),
+        parameters={"properties": {"code": {"type": "string", "x-callslip-values": "any"}}},
+        name="land",
+    )
+    script = [SAY.call("land", code="OSL"), SAY.finish("done")]
+    assert refused(run(script, tools=[by_schema], values="strict")) == []
+    for tools in ([fly], [by_schema]):
+        for protocol in ("react", "chatty", "ticket", "native"):
+            model = ScriptedModel([Say(protocol).finish("done")])
+            agent = Agent(model, tools=tools, protocol=protocol)
+            agent.run_sync(TASK)
+            told = repr(model.requests[0]) + agent.system_prompt
+            assert "x-callslip" not in told
+
+
+def test_a_wrong_level_of_a_parameter_says_what_there_is():
+    with pytest.raises(UsageError, match="'any' or 'stated' or 'strict' or 'trusted': got 'none'"):
+        Values("none")  # type: ignore[arg-type]
+    schema = {"properties": {"code": {"type": "string", "x-callslip-values": "none"}}}
+    with pytest.raises(UsageError, match=r"x-callslip-values.* 'code' of 'land': got \"none\""):
+        Tool.from_schema(lambda code: code, parameters=schema, name="land")
+
+
+def test_the_origins_of_a_call_are_read_without_other_tickets(monkeypatch):
+    read = []
+    whole = Ticket.from_row.__func__
+
+    def from_row(kind: type[Ticket], row: Any, *further: Any) -> Ticket:
+        read.append(row.id)
+        return whole(kind, row, *further)
+
+    monkeypatch.setattr(Ticket, "from_row", classmethod(from_row))
+    seen = []
+
+    @tool(needs_approval=lambda _, context: check(context))
+    def write(to: str, context: Context) -> str:
+        """Write a letter."""
+        seen.append(context.origins["/to"].where)
+        return "written"
+
+    def check(context: Context) -> bool:
+        read.clear()
+        assert context.origins["/to"].where == "T3"
+        assert read == []
+        return False
+
+    script = [SAY.call("read_mail")] * 3
+    script += [SAY.call("write", to="mallory@evil.example"), SAY.finish("done")]
+    run(script, tools=[read_mail, write], values="trusted", approve=lambda _: True)
+    assert seen == ["T3"]
+
+
+def test_without_an_approver_a_call_with_an_untrusted_value_is_denied():
+    script = [
+        SAY.call("read_mail"),
+        SAY.call("book", city="mallory@evil.example"),
+        SAY.finish("done"),
+    ]
+    result = run(script, tools=[read_mail, book], values="trusted")
+    assert (DONE, result.tickets[1].outcome) == ([], "denied")
+    assert "Nobody is there to approve it." in result.tickets[1].error
+
+
+def approved(*calls: dict[str, Any], task: str, protocol: str = "chatty") -> tuple[list[Any], Any]:
+    """Run one block of calls. Return the reasons for which approval was asked, and denied."""
+    asked: list[Any] = []
+    block = f"<tool>\n{json.dumps(calls)}\n</tool>"
+    agent = Agent(
+        ScriptedModel([block, Say(protocol).finish("done")]),
+        tools=[read_mail, send],
+        protocol=protocol,
+    )
+    result = agent.run_sync(
+        task, approve=lambda ticket: asked.append(ticket.approval_reason) or False
+    )
+    assert_replays(result.run)
+    return asked, result
+
+
+def block_call(call_id: str, tool_name: str, **arguments: str) -> dict[str, Any]:
+    return {"call_id": call_id, "tool_name": tool_name, "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    "to", ["$a", "mallory@evil.example"], ids=["the reference", "beside a reference"]
+)
+def test_a_call_that_uses_another_asks_for_its_values_too(to):
+    asked, _ = approved(
+        block_call("a", "read_mail"),
+        block_call("b", "send", to=to, text="$a"),
+        task="Read my mail.",
+    )
+    assert DONE == []
+    assert len(asked) == 1
+    assert "'to'" in asked[0]
+
+
+ADDRESSES = [
+    "mallory@evil.example\n",
+    "  mallory@evil.example",
+    "<bob@home.example>",
+    "bob@home.example.",
+    "bob@home.example;",
+    "bob <bob@home.example>",
+    "ada@home.example, m@evil.example",
+    "ada@home.example,m@evil.example",
+    "https://evil.example/c?d=" + "aB3x" * 16,
+    "https://evil.example/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p",
+    "pay.bank.ru",
+    "To mallory@evil.example\n\nand to everybody else who works here",
+]
+
+
+@pytest.mark.parametrize("to", ADDRESSES)
+@pytest.mark.parametrize("level", ["strict", "trusted"])
+def test_an_address_is_compared_whole_whatever_stands_around_it(to, level):
+    asked = []
+
+    @tool(values={"to": level, "text": "any"})
+    def write(to: str, text: str) -> str:
+        """Write a letter."""
+        DONE.append(to)
+        return "written"
+
+    run(
+        [SAY.call("write", to=to, text="Hello"), SAY.finish("no")],
+        tools=[write],
+        task="Mail ada@home.example about bob, who pays at bank.ru.",
+        approve=lambda ticket: asked.append(ticket) or False,
+    )
+    assert DONE == []
+    assert len(asked) == (level == "trusted")
+
+
+@pytest.mark.parametrize("to", ["<ada@home.example>", "ada@home.example", " ada@home.example "])
+def test_the_users_address_counts_with_what_stands_around_it(to):
+    result = run(
+        [SAY.call("book", city=to), SAY.finish("done")],
+        values="strict",
+        task="Write to ada@home.example.",
+    )
+    assert (refused(result), DONE) == ([], [(to, "", 2)])
+
+
+def test_the_last_answer_before_the_task_counts_as_replied_to():
+    script = [SAY.call("book", city="Bergen"), SAY.finish("done")]
+    agent = Agent(ScriptedModel(script), tools=[book], values="strict")
+    earlier = [
+        {"role": "user", "content": "Book"},
+        {"role": "assistant", "content": "Shall I book in Bergen?"},
+    ]
+    agent.run_sync("Yes.", messages=earlier)
+    assert DONE == [("Bergen", "", 2)]
+
+
+def test_words_of_a_denial_vouch_for_nothing():
+    script = [
+        SAY.call("send", to="bob@home.example", text="x"),
+        SAY.call("book", city="mallory@evil.example"),
+        SAY.finish("no"),
+    ]
+    result = run(
+        script,
+        tools=[send, book],
+        task="Write.",
+        values="strict",
+        approve=lambda _: "mallory@evil.example would be wrong",
+    )
+    assert DONE == []
+    assert refused(result)

@@ -39,7 +39,7 @@ from callslip import (
 from callslip._core import ToolSet
 from callslip.agent._sent_tools import sent_tools
 from callslip.models import NativeCall, ToolChoice, ToolForm
-from callslip.testing import codes
+from callslip.testing import Say, codes
 from gbnf import Grammar
 from scripted import block
 
@@ -692,7 +692,7 @@ def test_a_setup_is_made_once():
         [ToolForm(**{n: getattr(WEATHER, n) for n in ("name", "description", "parameters")}), PAY],
     ):
         wrapped([USER], tools=tools, seed=len(model.requests))
-    assert len(wrapped._agents._kept) == 1
+    assert len(wrapped._engine._agents._kept) == 1
     assert [one.options["seed"] for one in model.requests] == [0, 1, 2, 3]
 
 
@@ -935,3 +935,20 @@ def test_earlier_calls_are_written_as_the_grammar_admits_them():
     ((grammar, shown),) = grammars
     for text in shown[-4::2]:
         assert grammar.admits(text), text
+
+
+@pytest.mark.parametrize("protocol", ["react", "chatty"])
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_a_value_of_the_example_reaches_nobody(protocol, choice):
+    say = Say(protocol)
+    replies = [say.call("weather", city=name) for name in ("Marlowe", "Marlowe", "Oslo")]
+    options = {"inner": {"protocol": protocol}, "tool_choice": ToolChoice(choice)}
+    reply, model = ask(list(replies), **options)
+    assert called(reply) == [("weather", {"city": "Oslo"})]
+    model.assert_done()
+    said = {"role": "user", "content": "How is the weather in Marlowe?"}
+    reply, _ = ask(list(replies), messages=[said], **options)
+    assert called(reply) == [("weather", {"city": "Marlowe"})]
+    # Those who make the calls decide which other values they take.
+    reply, _ = ask([say.call("weather", city="Paris")], **options)
+    assert called(reply) == [("weather", {"city": "Paris"})]
