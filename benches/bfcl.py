@@ -42,12 +42,14 @@ class Case:
         text: What the user asks for.
         functions: The functions, as the benchmark describes them.
         expected: The allowed values of each argument, for each call; empty for irrelevance.
+        system: The instructions before it, which few cases have.
     """
 
     name: str
     text: str
     functions: list[dict[str, Any]]
     expected: list[dict[str, dict[str, list[Any]]]]
+    system: str = ""
 
     def schemas(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield name, description and JSON Schema of each function."""
@@ -79,19 +81,28 @@ class Benchmark:
 
     def cases(self, category: str, count: int) -> list[Case]:
         """Return so many cases of a category, spread over all of them."""
-        name = f"BFCL_v4_{CATEGORIES[category]}.json"
-        given = _lines(self._package / "data" / name)
+        cases = self.cases_of(CATEGORIES[category])
+        step = max(1, len(cases) // count)
+        return cases[::step][:count]
+
+    def cases_of(self, file: str) -> list[Case]:
+        """Return all cases of a file, such as `"live_simple"`."""
+        name = f"BFCL_v4_{file}.json"
         answers = self._package / "data" / "possible_answer" / name
         expected = {one["id"]: one["ground_truth"] for one in _lines(answers)}
-        step = max(1, len(given) // count)
         return [
             Case(
                 one["id"],
                 one["question"][0][-1]["content"],
                 one["function"],
                 expected.get(one["id"], []),
+                "\n".join(
+                    message["content"]
+                    for message in one["question"][0]
+                    if message["role"] == "system"
+                ),
             )
-            for one in given[::step][:count]
+            for one in _lines(self._package / "data" / name)
         ]
 
     def prompt(self, case: Case) -> str:

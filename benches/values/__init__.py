@@ -1,0 +1,1 @@
+"""How values without an origin are found, refused and asked about."""
