@@ -60,8 +60,8 @@ def test_every_folder_is_collected_without_them_and_skips_name_the_group():
         assert found[1] in GROUPS[found[2]]
     folders = {path.name for path in (ROOT / "tests" / "python").iterdir() if path.is_dir()}
     collected = set(re.findall(r"^tests/python/(\w+)/", done.stdout, re.MULTILINE))
-    # All that these two do needs a service.
-    assert folders - collected - {"__pycache__"} <= {"otel", "console"}
+    # All that these three do needs a service.
+    assert folders - collected - {"__pycache__"} <= {"otel", "console", "gateway"}
 
 
 def test_a_test_and_a_fixture_that_need_one_are_skipped():
