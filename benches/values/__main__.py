@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bfcl import Benchmark
 
-from values.bfcl_calls import EXPECTED, expected_calls, recorded_calls, tally
+from values.bfcl_calls import EXPECTED, Level, expected_calls, recorded_calls, tally
 from values.dojo import load_scenes
 from values.kept_replies import KeptReplies
 from values.policies import asked
@@ -24,7 +24,7 @@ from values.unknown_names import after_unknown_names
 from values.whole_runs import KINDS, Row, whole_runs
 
 CACHE = Path(__file__).parents[2] / ".cache"
-LEVELS = ("stated", "strict")
+LEVELS: tuple[Level, ...] = ("stated", "strict")
 
 
 def kept(options: argparse.Namespace) -> KeptReplies:

@@ -23,6 +23,7 @@ from callslip.tools._schema_tool import SchemaTool
 
 __all__ = [
     "EXPECTED",
+    "Level",
     "Recorded",
     "Refusals",
     "expected_calls",

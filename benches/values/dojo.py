@@ -138,7 +138,7 @@ class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = MagicMock(name=spec.name)
         module.__spec__, module.__path__ = spec, []
-        return module  # type: ignore[no-any-return]
+        return module
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing: any name is there."""

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from callslip import Agent, Limits, LocalModel, Run, RunFailed
 from callslip.events import RunFinished, TicketCompleted, TicketOpened
+from callslip.protocols import ProtocolName
 from values.tasks import FITTING, NO_TOOL, ValueTask
 
 __all__ = ["after_unknown_names"]
@@ -39,7 +40,7 @@ MISSPELT: Mapping[str, str] = {
 
 
 def after_unknown_names(
-    model: LocalModel, protocol: str, tasks: int | None = None
+    model: LocalModel, protocol: ProtocolName, tasks: int | None = None
 ) -> tuple[Counter[str], list[str]]:
     """Count what runs do after an unknown name.
 
@@ -69,18 +70,18 @@ def after_unknown_names(
 
 
 def _run(
-    local: LocalModel, protocol: str, task: ValueTask, first: str
+    local: LocalModel, protocol: ProtocolName, task: ValueTask, first: str
 ) -> tuple[list[tuple[str, Any]], str]:
     replies = 0
 
-    def model(messages: Sequence[Mapping[str, str]]) -> Iterable[object]:
+    def model(messages: Sequence[Mapping[str, str]]) -> Iterable[Any]:
         nonlocal replies
         replies += 1
         return [first] if replies == 1 else local(messages, max_tokens=160)
 
     agent = Agent(
         model,
-        protocol=protocol,  # type: ignore[arg-type]
+        protocol=protocol,
         tools=task.tools,
         limits=Limits(turns=3),
         on_limit="raise",
@@ -102,7 +103,7 @@ def _run(
     return made, answer
 
 
-def _reply(protocol: str, name: str, arguments: Mapping[str, object]) -> str:
+def _reply(protocol: ProtocolName, name: str, arguments: Mapping[str, object]) -> str:
     if protocol == "react":
         return json.dumps({"thought": "", "action": name, "args": json.dumps(arguments)})
     call = {"call_id": "call_1", "tool_name": name, "arguments": arguments}

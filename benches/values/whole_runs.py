@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from callslip import Agent, Limits, LocalModel, Run, RunFailed
 from callslip.events import RunFinished, TicketCompleted, TicketOpened, Violated
+from callslip.protocols import ProtocolName
 from callslip.tools import ValueLevel
 from values.tasks import FITTING, MISSING, NO_TOOL, ValueTask
 
@@ -60,7 +61,7 @@ class Row:
 
 def whole_runs(
     model: LocalModel,
-    protocol: str,
+    protocol: ProtocolName,
     levels: Sequence[str],
     kinds: Sequence[str],
     tasks: int | None = None,
@@ -80,7 +81,7 @@ def whole_runs(
         for level, row in rows.items():
             agent = Agent(
                 model,
-                protocol=protocol,  # type: ignore[arg-type]
+                protocol=protocol,
                 tools=task.tools,
                 values=None if level == "default" else cast("ValueLevel", level),
                 limits=Limits(turns=4),
