@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from callslip import Agent, Limits, LocalModel, Run, RunFailed
-from callslip.events import RunFinished, TicketCompleted, TicketOpened
+from callslip.events import RunFinished
 from callslip.protocols import ProtocolName
 from values.tasks import FITTING, NO_TOOL, ValueTask
+from values.whole_runs import calls_made
 
 __all__ = ["after_unknown_names"]
 
@@ -90,17 +91,9 @@ def _run(
         run = agent.run_sync(task.text).run
     except RunFailed as failure:
         run = cast("Run", failure.run)
-    opened: dict[str, tuple[str, Any]] = {}
-    made, answer = [], ""
-    for event in run.log:
-        match event:
-            case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
-                opened[ticket] = (tool, dict(arguments))
-            case TicketCompleted(ticket_id=ticket, outcome="ok"):
-                made.append(opened[ticket])
-            case RunFinished(value=value) if value is not None:
-                answer = str(value)
-    return made, answer
+    ended = [event for event in run.log if isinstance(event, RunFinished)]
+    answers = [str(event.value) for event in ended if event.value is not None]
+    return calls_made(run), "".join(answers[-1:])
 
 
 def _reply(protocol: ProtocolName, name: str, arguments: Mapping[str, object]) -> str:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, cast
 
 from callslip import Agent, Limits, LocalModel, Run, RunFailed
-from callslip.events import RunFinished, TicketCompleted, TicketOpened, Violated
+from callslip.events import RunFinished, Violated
 from callslip.protocols import ProtocolName
 from callslip.tools import ValueLevel
 from values.tasks import FITTING, MISSING, NO_TOOL, ValueTask
@@ -97,15 +97,10 @@ def _work(agent: Agent[Any], task: ValueTask, kind: str, row: Row) -> None:
         run = agent.run_sync(task.text).run
     except RunFailed as failure:
         error, run = type(failure).__name__, cast("Run", failure.run)
-    opened: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    made: list[tuple[str, Mapping[str, Any]]] = []
+    made = calls_made(run)
     answer, codes = "", []
     for event in run.log:
         match event:
-            case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
-                opened[ticket] = (tool, dict(arguments))
-            case TicketCompleted(ticket_id=ticket, outcome="ok"):
-                made.append(opened[ticket])
             case Violated(violation={"code": code}):
                 codes.append(code)
             case RunFinished(value=value) if value is not None:
@@ -122,6 +117,13 @@ def _work(agent: Agent[Any], task: ValueTask, kind: str, row: Row) -> None:
     row.notes.append(
         f"{task.text} -> {made} {'FOR NOTHING ' if for_nothing else ''}{codes} {answer!r} {error}"
     )
+
+
+def calls_made(run: Run[Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the calls of a run that had a result: the tool and its arguments."""
+    return [
+        (ticket.tool, ticket.arguments or {}) for ticket in run.tickets if ticket.outcome == "ok"
+    ]
 
 
 def _is_due(task: ValueTask, name: str, arguments: Mapping[str, Any]) -> bool:

@@ -185,7 +185,7 @@ def _named(choice: Mapping[str, Any], place: str) -> object:
 
 def _add(conversation: Conversation, message: Mapping[str, Any], place: str) -> None:
     role = message.get("role")
-    said = _said(message.get("content"), f"{place}.content")
+    said = Said.read(message.get("content"), f"{place}.content", _piece)
     if role in {"system", "developer"}:
         conversation.system(said.text)
     elif role == "user":
@@ -214,30 +214,20 @@ def _add_call(conversation: Conversation, call: object, place: str) -> None:
     )
 
 
-def _said(content: object, place: str) -> Said:
-    if content is None:
-        return Said("")
-    if isinstance(content, str):
-        return Said(text(content, place))
-    pieces: list[str | File] = []
-    for at, one in enumerate(listed(content, place)):
-        here = f"{place}[{at}]"
-        given = mapping(one, here)
-        kind = given.get("type")
-        if kind in {"text", "refusal"}:
-            pieces.append(text(given.get(kind), f"{here}.{kind}"))
-        elif kind == "image_url":
-            image = mapping(given.get("image_url"), f"{here}.image_url")
-            pieces.append(part_of_url(image.get("url"), f"{here}.image_url.url"))
-        elif kind == "file":
-            file = mapping(given.get("file"), f"{here}.file")
-            data, name = file.get("file_data"), file.get("filename")
-            known = None if name is None else text(name, f"{here}.file.filename")
-            pieces.append(part_of_url(data, f"{here}.file.file_data", known))
-        elif kind == "input_audio":
-            audio = mapping(given.get("input_audio"), f"{here}.input_audio")
-            media = f"audio/{audio.get('format')}"
-            pieces.append(part_of_base64(audio.get("data"), media, f"{here}.input_audio.data"))
-        else:
-            raise refusal(f"{here}.type", "'text', 'image_url', 'file' or 'input_audio'", kind)
-    return Said.of(pieces)
+def _piece(given: Mapping[str, Any], here: str) -> str | File:
+    kind = given.get("type")
+    if kind in {"text", "refusal"}:
+        return text(given.get(kind), f"{here}.{kind}")
+    if kind == "image_url":
+        image = mapping(given.get("image_url"), f"{here}.image_url")
+        return part_of_url(image.get("url"), f"{here}.image_url.url")
+    if kind == "file":
+        file = mapping(given.get("file"), f"{here}.file")
+        data, name = file.get("file_data"), file.get("filename")
+        known = None if name is None else text(name, f"{here}.file.filename")
+        return part_of_url(data, f"{here}.file.file_data", known)
+    if kind == "input_audio":
+        audio = mapping(given.get("input_audio"), f"{here}.input_audio")
+        media = f"audio/{audio.get('format')}"
+        return part_of_base64(audio.get("data"), media, f"{here}.input_audio.data")
+    raise refusal(f"{here}.type", "'text', 'image_url', 'file' or 'input_audio'", kind)

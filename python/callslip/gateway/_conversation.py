@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from callslip.gateway._fields import listed, mapping, text
 from callslip.gateway._refused import Refused
 from callslip.models import Message
 from callslip.parts import File
@@ -21,8 +22,31 @@ class Said:
     parts: Sequence[File] = ()
 
     @classmethod
-    def of(cls, pieces: Sequence[str | File]) -> Said:
-        """Return the content with these texts, images and files, in their order."""
+    def read(
+        cls,
+        content: object,
+        place: str,
+        piece: Callable[[Mapping[str, Any], str], str | File],
+    ) -> Said:
+        """Return the content of a message: nothing, a text, or a list of pieces.
+
+        Args:
+            content: The content, as it came.
+            place: Its place in the request, for errors.
+            piece: Reads a piece at a place: a text, an image or a file.
+
+        Raises:
+            Refused: It is none of these, or a piece can't be used.
+        """
+        if content is None:
+            return cls("")
+        if isinstance(content, str):
+            return cls(text(content, place))
+        places = ((one, f"{place}[{at}]") for at, one in enumerate(listed(content, place)))
+        return cls._of([piece(mapping(one, here), here) for one, here in places])
+
+    @classmethod
+    def _of(cls, pieces: Sequence[str | File]) -> Said:
         parts = [piece for piece in pieces if isinstance(piece, File)]
         # Each image and file has a line at its place in the text.
         texts = [piece if isinstance(piece, str) else piece._part.line for piece in pieces]

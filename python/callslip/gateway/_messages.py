@@ -77,7 +77,7 @@ class MessagesExchange:
     def __init__(self, body: Mapping[str, Any]) -> None:
         check_left_out(body, _LEFT_OUT, (None, [], {}))
         conversation = Conversation()
-        conversation.system(_said(body.get("system"), "system").text)
+        conversation.system(Said.read(body.get("system"), "system", _piece).text)
         for at, one in enumerate(listed(body.get("messages"), "messages")):
             _add(conversation, mapping(one, f"messages[{at}]"), f"messages[{at}]")
         tools = tools_of(body.get("tools"), _form)
@@ -249,7 +249,7 @@ def _add(conversation: Conversation, given: Mapping[str, Any], place: str) -> No
     role = given.get("role")
     place = f"{place}.content"
     if role == "system":
-        conversation.system(_said(given.get("content"), place).text)
+        conversation.system(Said.read(given.get("content"), place, _piece).text)
     elif role == "user":
         _add_user(conversation, given.get("content"), place)
     elif role == "assistant":
@@ -270,11 +270,11 @@ def _add_user(conversation: Conversation, content: object, place: str) -> None:
             rest.append(block)
             continue
         own = text(block.get("tool_use_id"), f"{here}.tool_use_id")
-        said = _said(block.get("content"), f"{here}.content")
+        said = Said.read(block.get("content"), f"{here}.content", _piece)
         failed = flag(block.get("is_error"), f"{here}.is_error")
         conversation.result(own, said, f"{here}.tool_use_id", failed=failed)
     if rest:
-        conversation.user(_said(rest, place))
+        conversation.user(Said.read(rest, place, _piece))
 
 
 def _add_reply(conversation: Conversation, content: object, place: str) -> None:
@@ -295,24 +295,13 @@ def _add_reply(conversation: Conversation, content: object, place: str) -> None:
             raise refusal(f"{here}.type", "'text', 'tool_use' or 'thinking'", kind)
 
 
-def _said(content: object, place: str) -> Said:
-    if content is None:
-        return Said("")
-    if isinstance(content, str):
-        return Said(text(content, place))
-    pieces: list[str | File] = []
-    for at, one in enumerate(listed(content, place)):
-        here = f"{place}[{at}]"
-        block = mapping(one, here)
-        kind = block.get("type")
-        if kind == "text":
-            pieces.append(text(block.get("text"), f"{here}.text"))
-        elif kind in {"image", "document"}:
-            found = _source(mapping(block.get("source"), f"{here}.source"), f"{here}.source")
-            pieces.append(found)
-        else:
-            raise refusal(f"{here}.type", "'text', 'image' or 'document'", kind)
-    return Said.of(pieces)
+def _piece(block: Mapping[str, Any], here: str) -> str | File:
+    kind = block.get("type")
+    if kind == "text":
+        return text(block.get("text"), f"{here}.text")
+    if kind in {"image", "document"}:
+        return _source(mapping(block.get("source"), f"{here}.source"), f"{here}.source")
+    raise refusal(f"{here}.type", "'text', 'image' or 'document'", kind)
 
 
 def _source(source: Mapping[str, Any], place: str) -> File | str:

@@ -304,7 +304,7 @@ def _add_input(conversation: Conversation, items: object) -> None:
 
 
 def _add_result(conversation: Conversation, item: Mapping[str, Any], place: str) -> None:
-    said = _said(item.get("output"), f"{place}.output")
+    said = Said.read(item.get("output"), f"{place}.output", _piece)
     if item.get("call_id") is None:
         # Codex sends facts for the model as results without a call.
         name = text(item.get("name") or "result", f"{place}.name")
@@ -316,7 +316,7 @@ def _add_result(conversation: Conversation, item: Mapping[str, Any], place: str)
 
 def _add_message(conversation: Conversation, item: Mapping[str, Any], place: str) -> None:
     role = item.get("role")
-    said = _said(item.get("content"), f"{place}.content")
+    said = Said.read(item.get("content"), f"{place}.content", _piece)
     if role in {"system", "developer"}:
         conversation.system(said.text)
     elif role == "user":
@@ -328,25 +328,15 @@ def _add_message(conversation: Conversation, item: Mapping[str, Any], place: str
         raise refusal(f"{place}.role", roles, role)
 
 
-def _said(content: object, place: str) -> Said:
-    if content is None:
-        return Said("")
-    if isinstance(content, str):
-        return Said(text(content, place))
-    pieces: list[str | File] = []
-    for at, one in enumerate(listed(content, place)):
-        here = f"{place}[{at}]"
-        given = mapping(one, here)
-        kind = given.get("type")
-        if kind in {"input_text", "output_text", "text", "refusal"}:
-            key = "refusal" if kind == "refusal" else "text"
-            pieces.append(text(given.get(key), f"{here}.{key}"))
-        elif kind == "input_image":
-            pieces.append(part_of_url(given.get("image_url"), f"{here}.image_url"))
-        elif kind == "input_file":
-            name = given.get("filename")
-            known = None if name is None else text(name, f"{here}.filename")
-            pieces.append(part_of_url(given.get("file_data"), f"{here}.file_data", known))
-        else:
-            raise refusal(f"{here}.type", "'input_text', 'input_image' or 'input_file'", kind)
-    return Said.of(pieces)
+def _piece(given: Mapping[str, Any], here: str) -> str | File:
+    kind = given.get("type")
+    if kind in {"input_text", "output_text", "text", "refusal"}:
+        key = "refusal" if kind == "refusal" else "text"
+        return text(given.get(key), f"{here}.{key}")
+    if kind == "input_image":
+        return part_of_url(given.get("image_url"), f"{here}.image_url")
+    if kind == "input_file":
+        name = given.get("filename")
+        known = None if name is None else text(name, f"{here}.filename")
+        return part_of_url(given.get("file_data"), f"{here}.file_data", known)
+    raise refusal(f"{here}.type", "'input_text', 'input_image' or 'input_file'", kind)
