@@ -3,11 +3,10 @@
 
 use super::machine::RunMachine;
 use super::said::Words;
-use super::traced_texts::{arguments_of, leaves};
+use super::traced_texts::{arguments_of, echo_of};
 use crate::origin::{Echo, Index, Kind, Media, Source};
 use crate::protocol::Role;
 use crate::ticket::{Outcome, Ticket, TicketKind};
-use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// A text, and what it is.
@@ -72,7 +71,10 @@ impl RunMachine {
         texts.extend(self.words_since(0));
         for id in self.state.calls.tickets.ended() {
             if let Some(ticket) = self.state.calls.tickets.get(*id) {
-                texts.extend(result_text(ticket, echo_of(ticket)));
+                // A value that was not traced keeps no origin: it has its place elsewhere.
+                let echo = ticket.arguments.as_deref().and_then(arguments_of);
+                let echo = echo.map_or_else(Vec::new, |arguments| echo_of(arguments, &ticket.origins));
+                texts.extend(result_text(ticket, echo));
             }
         }
         let is_lost = self.has_lost_texts();
@@ -138,19 +140,6 @@ pub(super) fn result_text(ticket: &Ticket, echo: Vec<Echo>) -> Option<Text> {
     let place = ticket.id.to_string().into();
     let source = Source { kind: Kind::Result, place, untrusted: ticket.untrusted, echo };
     Some((source, Arc::from(outcome.text())))
-}
-
-/// What a call of a run above has said itself. A value that was not traced keeps no origin: it has its place elsewhere.
-fn echo_of(ticket: &Ticket) -> Vec<Echo> {
-    let mut echo = Vec::new();
-    if let Some(arguments) = ticket.arguments.as_deref().and_then(arguments_of) {
-        let origin = |at: &str| ticket.origins.iter().find(|(pointer, _)| pointer == at).map(|(_, origin)| origin);
-        let mut add = |pointer: &str, value: &Json| {
-            echo.push(Echo { value: value.clone(), origin: origin(pointer).cloned() });
-        };
-        leaves(&Json::Object(arguments), &mut String::new(), &mut add);
-    }
-    echo
 }
 
 /// Where a text of a run stands, in words.

@@ -140,15 +140,20 @@ impl RunMachine {
             }
             _ => &*ticket.origins,
         };
-        let known: BTreeMap<&str, &Origin> = origins.iter().map(|(pointer, origin)| (&**pointer, origin)).collect();
-        let mut echo = Vec::new();
-        let mut add = |pointer: &str, value: &Json| {
-            let origin = known.get(pointer).map(|origin| Origin::clone(origin));
-            echo.push(Echo { value: value.clone(), origin });
-        };
-        leaves(&Json::Object(arguments), &mut String::new(), &mut add);
-        echo
+        echo_of(arguments, origins)
     }
+}
+
+/// The values of a call with their origins.
+pub(super) fn echo_of(arguments: Map<String, Json>, origins: &[(String, Origin)]) -> Vec<Echo> {
+    let known: BTreeMap<&str, &Origin> = origins.iter().map(|(pointer, origin)| (&**pointer, origin)).collect();
+    let mut echo = Vec::new();
+    let mut add = |pointer: &str, value: &Json| {
+        let origin = known.get(pointer).map(|origin| Origin::clone(origin));
+        echo.push(Echo { value: value.clone(), origin });
+    };
+    leaves(&Json::Object(arguments), &mut String::new(), &mut add);
+    echo
 }
 
 /// The arguments as the index reads them.
@@ -157,7 +162,7 @@ pub(super) fn arguments_of(arguments: &Value) -> Option<Map<String, Json>> {
 }
 
 /// Visits each value that has no others in it, with its JSON pointer.
-pub(super) fn leaves(value: &Json, pointer: &mut String, visit: &mut impl FnMut(&str, &Json)) {
+fn leaves(value: &Json, pointer: &mut String, visit: &mut impl FnMut(&str, &Json)) {
     let length = pointer.len();
     let mut inside = |name: &str, value: &Json, pointer: &mut String| {
         pointer.push('/');
