@@ -20,7 +20,8 @@ pub type Origins = Vec<(String, Origin)>;
 /// The index of a run, and what it has of the run.
 #[derive(Debug, Default)]
 pub(super) struct TracedTexts {
-    index: Option<Index>,
+    /// In a box, since most runs have none.
+    index: Option<Box<Index>>,
     words: usize,
     results: BTreeSet<TicketId>,
     /// The calls of the reply that is judged whose results will be untrusted.
@@ -95,7 +96,7 @@ impl RunMachine {
     /// Adds what has come since the last call that was judged.
     fn read_texts(&mut self, now: f64) {
         let mut traced = std::mem::take(&mut self.traced);
-        let index = traced.index.get_or_insert_with(|| self.begun_index());
+        let index = traced.index.get_or_insert_with(|| Box::new(self.begun_index()));
         for (source, words) in self.words_since(traced.words) {
             index.add(source, words);
         }

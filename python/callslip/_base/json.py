@@ -83,6 +83,8 @@ def result_json(value: object) -> tuple[str, list[_core.Part]]:
     Raises:
         ResultError: As for `to_json`.
     """
+    if type(value) in _WITHOUT_MARKS:
+        return to_json(value), []
     marks = Marks()
     token = _marks.set(marks)
     try:
@@ -93,6 +95,7 @@ def result_json(value: object) -> tuple[str, list[_core.Part]]:
     return text, [part for part in marks.parts if part.label in text] if marks.parts else []
 
 
+_WITHOUT_MARKS = {str, int, float, bool, type(None)}
 _NESTING = {dict, list, tuple}
 _TEXT = {str}
 

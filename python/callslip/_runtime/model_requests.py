@@ -104,7 +104,8 @@ class ModelRequests:
         if "run_id" in call.accepts:
             options = {**options, "run_id": self._run.id}
         if self._offered is not None:
-            options = {**options, **self._offered.options()}
+            offered = self._offered.options()
+            options = {**options, **offered} if options else offered
         if not options:
             return call(shown)
         if "grammar" in options and "grammar" in call.accepts:

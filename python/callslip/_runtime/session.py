@@ -70,6 +70,7 @@ class RunSession:
         beginning: How the run is started or resumed.
         core: The state machine of the run.
         requests: The requests to its model.
+        takes_calls: Whether replies are tool calls of the model's own.
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
         askers: The functions of the program that decide on calls and answer them.
@@ -88,6 +89,7 @@ class RunSession:
         "root",
         "run",
         "setup",
+        "takes_calls",
     )
 
     def __init__(
@@ -107,6 +109,7 @@ class RunSession:
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
+        self.takes_calls: bool = setup.protocol.takes_calls
         if setup.file_tools:
             lists = setup.protocol.lists_tickets
             run._reads.messages.name_files(setup.file_tools, lists=lists)
@@ -122,11 +125,6 @@ class RunSession:
         run._levels = levels
         run._core.use_model(*self.model.leaves()[0].known_name)
         take_over_feed(run)
-
-    @property
-    def takes_calls(self) -> bool:
-        """Whether replies are tool calls of the model's own."""
-        return self.setup.protocol.takes_calls
 
     @property
     def model(self) -> ModelCall:
@@ -266,7 +264,8 @@ class RunSession:
         self, command: Command.CallTool, call: Call
     ) -> tuple[Tool[..., Any] | Reconciling | CallElsewhere | CallInDoubt, Context | None]:
         """Return the tool of a command, and the context of the call if the tool takes one."""
-        tool = self.setup.toolbox.get(command.tool, self.core.tools)
+        toolbox = self.setup.toolbox
+        tool = toolbox.find(command.tool) or toolbox.get(command.tool, self.core.tools)
         if tool.queue is not None:
             if self.beginning.inbox is not None:
                 return CallElsewhere(self, command), None

@@ -187,7 +187,9 @@ class ModelCall:
         Raises:
             Exception: Whatever the model raises, unchanged.
         """
-        messages = taken_messages(messages, self.parts)
+        # The kinds that it takes need not be known where there is nothing but text.
+        if getattr(messages, "has_parts", True):
+            messages = taken_messages(messages, self.parts)
         if not options and not self._required:
             return self._call(messages)
         accepts = self.accepts

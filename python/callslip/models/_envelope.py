@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 from callslip._base.options import shown
 from callslip._core import EnvelopeWriter
 from callslip.errors import ModelError
-from callslip.models._items import CallItem, Data, FaultItem, Item, ReasoningItem, TextItem
+from callslip.models._items import (
+    CallItem,
+    Data,
+    FaultItem,
+    Item,
+    NativeCall,
+    ReasoningItem,
+    TextItem,
+)
 
 if TYPE_CHECKING:
-    from callslip.models._items import CallDelta, NativeCall
+    from callslip.models._items import CallDelta
     from callslip.models._reply import ModelChunk, ModelReply
 
 __all__ = ["EnvelopePieces", "chunk_items", "envelope_of", "has_items", "items_of"]
@@ -69,9 +77,9 @@ def envelope_of(reply: ModelReply) -> str:
     writer = EnvelopeWriter()
     written = writer.text(_sendable(reply.text)) if reply.text else ""
     for position, call in enumerate(reply.calls):
-        _check_call(call)
-        texts = (_sendable(call.id), _sendable(call.tool), _escaped(call.arguments))
-        written += writer.call(getattr(call, "index", position), *texts)
+        identity, tool, arguments = _checked(call)
+        index = position if type(call) is NativeCall else getattr(call, "index", position)
+        written += writer.call(index, _sendable(identity), _sendable(tool), _escaped(arguments))
     return written + writer.finish(is_cut)
 
 
@@ -101,17 +109,25 @@ def items_of(reply: ModelReply) -> tuple[Item, ...]:
 def _items(text: str, calls: tuple[NativeCall | CallDelta, ...]) -> tuple[Item, ...]:
     items: list[Item] = [TextItem(text)] if text else []
     for position, call in enumerate(calls):
-        _check_call(call)
         index = getattr(call, "index", position)
-        items.append(CallItem(index, call.id, call.tool, call.arguments))
+        items.append(CallItem(index, *_checked(call)))
     return tuple(items)
 
 
-def _check_call(call: object) -> None:
-    for name in ("id", "tool", "arguments"):
-        value = getattr(call, name, None)
-        if not isinstance(value, str):
-            raise _no_text(name, value, call)
+def _checked(call: NativeCall | CallDelta) -> tuple[str, str, str]:
+    """Return id, tool and arguments of a call, which a program may have made of anything.
+
+    Raises:
+        ModelError: One of them is no text.
+    """
+    identity = getattr(call, "id", None)
+    tool = getattr(call, "tool", None)
+    arguments = getattr(call, "arguments", None)
+    if isinstance(identity, str) and isinstance(tool, str) and isinstance(arguments, str):
+        return identity, tool, arguments
+    texts = {"id": identity, "tool": tool, "arguments": arguments}
+    name, value = next(text for text in texts.items() if not isinstance(text[1], str))
+    raise _no_text(name, value, call)
 
 
 def _no_text(name: str, value: object, call: object) -> ModelError:

@@ -275,7 +275,9 @@ def open_result(
     """
     if type(result) is str:
         return ModelReply(result)
-    if isinstance(result, (str, ModelReply, ReplyStream, AsyncReplyStream)):
+    if type(result) is ModelReply or isinstance(
+        result, (str, ModelReply, ReplyStream, AsyncReplyStream)
+    ):
         return _open(result)
     # Iterators go first: reading attributes of a lazy stream may start it.
     is_sync = hasattr(result, "__next__")
@@ -313,13 +315,15 @@ def _open(
     if isinstance(result, str):
         text = str(result)
         return ModelReply(text, items=(WrittenItem(text),) if isinstance(result, Envelope) else ())
-    if isinstance(result, ModelReply):
-        for name in ("text", "reasoning"):
-            text = getattr(result, name)
-            if not isinstance(text, str):
-                raise ModelError(f"expected a string as the {name} of a reply: got {shown(text)}")
+    if not isinstance(result, ModelReply):
+        return result
+    text, reasoning = result.text, result.reasoning
+    if not (isinstance(text, str) and isinstance(reasoning, str)):
+        name, value = ("reasoning", reasoning) if isinstance(text, str) else ("text", text)
+        raise ModelError(f"expected a string as the {name} of a reply: got {shown(value)}")
+    if result.usage is not None:
         check_counts(result.usage)
-    if isinstance(result, ModelReply) and result.finish_reason not in _ENDS:
+    if result.finish_reason not in _ENDS:
         # In the words of a client.
         piece = _read(result, whole=True)
         assert piece is not None
