@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from callslip._base.usage import Usage
 from callslip.agent._agent import Agent
-from callslip.agent._one_move import calls_of
+from callslip.agent._ends import Ended, Ends, Enough
+from callslip.agent._one_move import OneMoveAgent, calls_of
 from callslip.agent._retold import Retold
 from callslip.agent._sent_tools import ANSWER_TOOL, SentTools
 from callslip.errors import CallslipError, ModelError, ProtocolError
-from callslip.events import Delta
+from callslip.events import Delta, Moved, read_event
 from callslip.models import ModelReply
 from callslip.models._items import CallItem, FaultItem, Item, TextItem
 from callslip.models.native._turns import made_id
+from callslip.protocols import Protocol
 from callslip.runs import Run, RunResult
 from callslip.runs._feed import read_deltas_alone
 from callslip.tools._context import enclosing_call
 
-__all__ = ["Ids", "OneTurn", "TurnReply"]
+__all__ = ["Ends", "Ids", "OneTurn", "TurnReply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,21 @@ class Ids:
 
 
 class TurnReply(NamedTuple):
-    """The reply of a turn, and the replies that the model has written for it."""
+    """The reply of a turn, and its run.
+
+    Attributes:
+        reply: The reply. Its finish reason is `"length"` if it was cut.
+        run: The run.
+    """
 
     reply: ModelReply
-    attempts: int
+    run: Run[Any]
+
+    @property
+    def attempts(self) -> int:
+        """The replies that the model has written."""
+        is_refused = isinstance(self.run._raised, Enough)
+        return self.run.turns - is_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +74,14 @@ class OneTurn:
         tools: The tools of the request.
         told: The conversation in the form of the protocol.
         ids: The ids of new calls.
+        ends: The replies that end it without a valid move.
     """
 
     agent: Agent[Any]
     tools: SentTools
     told: list[Retold]
     ids: Ids
+    ends: Ends
 
     @property
     def is_live(self) -> bool:
@@ -73,6 +89,8 @@ class OneTurn:
 
         A grammar holds the model to the protocol, so that no later violation is likely.
         """
+        if self.ends.is_plain:
+            return True
         return "grammar" in self.agent._options and self.tools.answer is None
 
     def ask(self) -> ModelReply:
@@ -100,7 +118,13 @@ class OneTurn:
             Exception: The model failed, or the request can't be made.
         """
         task, earlier = self._content()
-        stream = self.agent.stream(task, messages=earlier)
+        agent = self.agent
+        if self.ends.at_limit or self.ends.at_text:
+            twin = copy(agent)
+            assert isinstance(twin, OneMoveAgent)
+            twin._ends = self.ends
+            agent = twin
+        stream = agent.stream(task, messages=earlier)
         read_deltas_alone(stream.run)
         try:
             async with stream:
@@ -109,8 +133,9 @@ class OneTurn:
                         yield item
             reply = self._reply(stream.result)
         except CallslipError as error:
-            reply = self._failed(error)
-        yield TurnReply(reply, stream.run.turns)
+            ended = self._ended(error)
+            reply = self._failed(error) if ended is None else _text_reply(ended, stream.run)
+        yield TurnReply(reply, stream.run)
 
     def _content(self) -> tuple[Any, list[dict[str, Any]]]:
         *earlier, last = self.told
@@ -120,6 +145,8 @@ class OneTurn:
         items: list[Item] = []
         made = calls_of(result)
         if made is not None:
+            text = _text_before(result.run, self.agent.protocol)
+            items = [TextItem(text)] if text else []
             for at, (call, own) in enumerate(zip(made, self.ids.make(len(made)), strict=True)):
                 tool = self.tools.own_name(call["tool"])
                 items.append(_call(at, own, tool, call["arguments"]))
@@ -129,6 +156,15 @@ class OneTurn:
         else:
             items.append(TextItem(result.value))
         return ModelReply("", "stop", _counts(result.run), items=tuple(items))
+
+    def _ended(self, error: CallslipError) -> Ended | None:
+        """Return the end of a turn without a valid move; `None` for a failure."""
+        run = getattr(error, "run", None)
+        if not isinstance(run, Run):
+            return None
+        if isinstance(run._raised, Enough):
+            return run._raised.ended
+        return self.ends.at_end(self.agent, run) if isinstance(error, ProtocolError) else None
 
     def _failed(self, error: CallslipError) -> ModelReply:
         """Return the fault of a model that gave no valid reply.
@@ -152,6 +188,10 @@ class OneTurn:
         raise error
 
 
+def _text_reply(ended: Ended, run: Run[Any]) -> ModelReply:
+    return ModelReply("", ended.reason, _counts(run), items=(TextItem(ended.text),))
+
+
 def _call(at: int, own: str, tool: str, arguments: Any) -> CallItem:
     written = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     return CallItem(at, own, tool, written, is_whole=True)
@@ -168,6 +208,20 @@ def _counts(run: Run[Any]) -> dict[str, float] | None:
     if usage.cost:
         counts["cost"] = usage.cost
     return counts if any(counts.values()) else None
+
+
+def _text_before(run: Run[Any], protocol: Protocol) -> str:
+    """Return the text before the calls of a run that has ended at them."""
+    if not protocol._tells_before_calls:
+        return ""
+    core = run._core
+    # The move is the last event before the end.
+    for record in core.records(max(1, core.event_count - 2), texts=True):
+        if '"moved"' in record:
+            event = read_event(record, run.id)
+            if isinstance(event, Moved):
+                return event.narration or ""
+    return ""
 
 
 def _last_reply(run: Run[Any]) -> str:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from callslip._protocols.protocol import Protocol
 from callslip._protocols.retold import RetoldCall
 from callslip.agent._sent_tools import SentTools
-from callslip.models.native._turns import Call, Result, Text, Turn
+from callslip.models.native._turns import Call, Result, Text, Turn, TurnItem
 from callslip.parts import Said, said_with
 
-__all__ = ["Retold", "Words", "retell"]
+__all__ = ["Retold", "Words", "read_out", "retell"]
 
 _REFUSED = "Your reply was not executed:"
 """How the feedback on a reply begins."""
@@ -105,6 +105,29 @@ def retell(turns: Sequence[Turn], words: Words) -> list[Retold]:
             told.append(_plain("user", results or _NO_TEXT))
             results = ""
     return told
+
+
+def read_out(turns: Sequence[Turn]) -> list[Retold]:
+    """Return the user and assistant messages of a conversation as text for a reader."""
+    told: list[Retold] = []
+    for turn in turns:
+        if turn.role != "system":
+            text = "\n\n".join(line for item in turn.items if (line := _line(item)))
+            said = said_with(Said(text or _NO_TEXT, []), turn.message.get("parts") or ())
+            told.append(Retold(turn.role, said))
+    return told
+
+
+def _line(item: TurnItem) -> str:
+    match item:
+        case Text(text):
+            return text
+        case Call(_, tool, arguments):
+            return f"{tool}({arguments})"
+        case Result(_, tool, content, error):
+            return f"{tool}: {'error: ' if error else ''}{content}"
+        case _:
+            return ""
 
 
 def _said(turn: Turn, results: str, words: Words) -> Retold:

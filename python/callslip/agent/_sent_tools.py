@@ -157,26 +157,28 @@ def _inside(value: Any, schema: Any) -> Any:
     return value
 
 
-def sent_tools(forms: Sequence[ToolForm], *, is_typed: bool) -> SentTools:
+def sent_tools(forms: Sequence[ToolForm], *, is_typed: bool, is_native: bool = False) -> SentTools:
     """Return the tools of a request.
 
     Args:
         forms: The tools.
         is_typed: Whether one of them stands for a typed answer.
+        is_native: Whether the names are those that services take.
     """
     answers = [form for form in forms if is_typed and form.name == ANSWER_TOOL]
     plain = tuple(form for form in forms if not (is_typed and form.name == ANSWER_TOOL))
     taken = {form.name for form in plain}
     names: dict[str, str] = {}
     for form in plain:
-        names[form.name] = _name(form.name, taken)
+        names[form.name] = _name(form.name, taken, is_native=is_native)
         taken.add(names[form.name])
     return SentTools(plain, names, TypedAnswer.of(answers[0]) if answers else None)
 
 
-def _name(tool: str, taken: set[str]) -> str:
+def _name(tool: str, taken: set[str], *, is_native: bool) -> str:
     """Return the name of a tool in the prompt: its own, unless that cannot be used there."""
-    name = sent_name(tool) if len(tool) > _MOST or not tool or _has_blanks(tool) else tool
+    is_other = is_native or len(tool) > _MOST or not tool or _has_blanks(tool)
+    name = sent_name(tool) if is_other else tool
     if name == tool and name.lower() not in _RESERVED:
         return name
     name = f"{name[: _MOST - 1]}_"

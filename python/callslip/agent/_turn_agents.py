@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from callslip._protocols.protocol import Protocol
 from callslip.agent._agent import Agent
@@ -20,9 +20,10 @@ from callslip.errors import TemplateError, UsageError
 from callslip.limits import Limits
 from callslip.models import ToolChoice, ToolForm
 from callslip.models._call import ModelCall
+from callslip.protocols import TEXT_AS_IT_IS
 from callslip.store import TicketStore
 
-__all__ = ["TurnAgent", "TurnAgents", "with_options"]
+__all__ = ["TurnAgent", "TurnAgents", "with_model", "with_options"]
 
 _MOST = 64
 """Agents that are kept."""
@@ -50,6 +51,7 @@ class _Key(NamedTuple):
     allowed: _Allowed
     only: str | None
     instructions: str
+    is_parallel: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class _Terms:
     protocol: Protocol
     limits: Limits
     store: TicketStore | None
+
+    @property
+    def name(self) -> str:
+        """The name of the agents. The gateway alone keeps runs."""
+        return "with_tools" if self.store is None else "gateway"
 
 
 class TurnAgents:
@@ -82,9 +89,11 @@ class TurnAgents:
         limits = Limits(max_violations=max_violations, turns=max_violations + 1)
         self._terms = _Terms(model, protocol, limits, store)
         self._kept: OrderedDict[_Key, TurnAgent] = OrderedDict()
+        self._text: Agent[Any] | None = None
         self._lock = threading.Lock()
         # The tools of a run, or of the requests of a client, are often the same object.
-        self._texts: OrderedDict[int, tuple[Sequence[ToolForm], str]] = OrderedDict()
+        self._texts: OrderedDict[int, tuple[Sequence[ToolForm], str, frozenset[str]]]
+        self._texts = OrderedDict()
 
     def find(
         self,
@@ -106,7 +115,7 @@ class TurnAgents:
             UsageError: The choice names another tool, or a schema cannot be used.
             ToolError: The tools do not fit into the prompt, or share a name.
         """
-        names = {form.name for form in tools}
+        written, names = self._known(tools)
         if choice.tool is not None and choice.tool not in names:
             raise UsageError(
                 f"expected tool_choice to name one of the tools: got {choice.tool!r}; use one of "
@@ -121,7 +130,22 @@ class TurnAgents:
         elif (choice.mode == "required" and not is_typed) or calls_first:
             allowed = "call"
         only = None if is_typed else choice.tool
-        return self._find(tools, _Key(self._written(tools), is_typed, allowed, only, instructions))
+        # The native protocol alone asks for one call.
+        parallel = choice.parallel or not self._terms.protocol.native.takes_calls
+        return self._find(tools, _Key(written, is_typed, allowed, only, instructions, parallel))
+
+    def for_text(self, model: ModelCall) -> Agent[Any]:
+        """Return an agent for requests without tools, with a model that answers one."""
+        if self._text is None:
+            self._text = OneMoveAgent(
+                cast("Any", model),
+                protocol=TEXT_AS_IT_IS,
+                limits=Limits(max_violations=0, turns=1),
+                on_limit="raise",
+                store=self._terms.store,
+                name=self._terms.name,
+            )
+        return with_model(self._text, model)
 
     def _find(self, tools: Sequence[ToolForm], key: _Key) -> TurnAgent:
         with self._lock:
@@ -136,28 +160,33 @@ class TurnAgents:
                 self._kept.popitem(last=False)
         return made
 
-    def _written(self, tools: Sequence[ToolForm]) -> str:
+    def _known(self, tools: Sequence[ToolForm]) -> tuple[str, frozenset[str]]:
+        """Return the tools as text, and their names."""
         with self._lock:
-            same, written = self._texts.get(id(tools), ((), ""))
+            same, written, names = self._texts.get(id(tools), ((), "", frozenset()))
             if same is tools and isinstance(tools, tuple):
-                return written
+                return written, names
         rows = [[form.name, form.description, form.parameters] for form in tools]
         written = json.dumps(rows, default=dict)
+        names = frozenset(form.name for form in tools)
         with self._lock:
-            self._texts[id(tools)] = (tools, written)
+            self._texts[id(tools)] = (tools, written, names)
             while len(self._texts) > _MOST:
                 self._texts.popitem(last=False)
-        return written
+        return written, names
 
     def _make(self, tools: Sequence[ToolForm], key: _Key) -> TurnAgent:
-        sent = sent_tools(tools, is_typed=key.is_typed)
         terms = self._terms
+        protocol = terms.protocol
+        is_native = protocol.native.takes_calls
+        sent = sent_tools(tools, is_typed=key.is_typed, is_native=is_native)
         if key.allowed == "answer" and not key.is_typed:
             like = self._find(tools, key._replace(allowed="any", only=None))
             return TurnAgent(_without_calls(like.agent, terms), like.words)
-        protocol = terms.protocol
         if key.allowed == "call":
             protocol = replace(protocol, first_move="call")
+        if not key.is_parallel:
+            protocol = protocol._for_one_call()
         agent = OneMoveAgent(
             terms.model,
             protocol=protocol,
@@ -167,8 +196,7 @@ class TurnAgents:
             limits=terms.limits,
             on_limit="raise",
             store=terms.store,
-            # The gateway alone keeps runs.
-            name="with_tools" if terms.store is None else "gateway",
+            name=terms.name,
             delegate=False,
         )
         return _reminded(agent, sent)
@@ -215,6 +243,13 @@ def _without_calls(agent: Agent[Any], terms: _Terms) -> Agent[Any]:
             if made.system_prompt == agent.system_prompt:
                 return made
     return agent.replace(protocol=terms.protocol, tools=[])
+
+
+def with_model(agent: Agent[Any], model: ModelCall) -> Agent[Any]:
+    """Return an agent with another model, which takes the same options."""
+    twin = copy(agent)
+    twin._model = model
+    return twin
 
 
 def with_options(agent: Agent[Any], options: Mapping[str, Any]) -> Agent[Any]:

@@ -9,13 +9,14 @@ from callslip._base.option_names import knows_names_of_class
 from callslip._protocols import DEFAULT_PROTOCOL
 from callslip._threads.gate import Gate
 from callslip.agent._turn_engine import TurnEngine
+from callslip.errors import UsageError
 from callslip.models import Messages, ToolChoice, ToolForm
 from callslip.models._bounds import Bounds
 from callslip.models._call import ModelCall
 from callslip.models._context import CountTokens
 from callslip.models._offered import check_messages, check_offered
 from callslip.parts import PartKind
-from callslip.protocols import Protocol, ProtocolName
+from callslip.protocols import Protocol, ProtocolName, find_protocol
 
 __all__ = ["WithTools"]
 
@@ -71,6 +72,11 @@ class WithTools:
             "calls_first": calls_first,
         }
         self._call = call = ModelCall(model)
+        if not find_protocol(protocol)._retells:
+            raise UsageError(
+                f"expected protocol='react' or 'chatty' for WithTools: got {protocol!r}; use "
+                "'react' for one call in a reply, 'chatty' for several"
+            )
         self._engine = TurnEngine(call, **self._options)
         own = frozenset({"stop", "seed", "max_tokens"})
         self.accepts: frozenset[str] = (call.accepts & own) | {"tools", "tool_choice"}

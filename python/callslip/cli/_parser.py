@@ -9,7 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from callslip._base import _lazy
 from callslip._core import __version__
-from callslip._protocols import DEFAULT_PROTOCOL, PROTOCOL_NAMES
+from callslip._protocols import DEFAULT_PROTOCOL, PROTOCOL_NAMES, SERVED_PROTOCOLS
 
 __all__ = ["command_parser"]
 
@@ -214,7 +214,7 @@ def _add_gateway(commands: Commands) -> None:
     _add_place(parser)
     parser.add_argument(
         "--protocol",
-        choices=_PROTOCOLS,
+        choices=SERVED_PROTOCOLS,
         default=DEFAULT_PROTOCOL,
         help=f"default {DEFAULT_PROTOCOL}",
     )
@@ -224,12 +224,29 @@ def _add_gateway(commands: Commands) -> None:
         help="answer each message of the user with a call first",
     )
     parser.add_argument(
+        "--plain-answers",
+        action="store_true",
+        help="accept plain text as an answer in react, for models without constrained decoding",
+    )
+    parser.add_argument(
         "--max-violations",
         type=_count,
         default=3,
         metavar="N",
         help="invalid replies in a row that are asked for again; default 3",
     )
+    _add_line(parser)
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="name repairs and violations in the header x-callslip-repairs and in the log",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="the file or the URL of a store that keeps each request"
+    )
+
+
+def _add_line(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slots", type=_count, default=1, metavar="N", help="requests at a time; default 1"
     )
@@ -241,9 +258,6 @@ def _add_gateway(commands: Commands) -> None:
         choices=("live", "whole"),
         default="live",
         help="when answers are sent: as they are written, or at their end; default live",
-    )
-    parser.add_argument(
-        "--store", metavar="FILE", help="the file or the URL of a store that keeps each request"
     )
 
 

@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
             protocol=options.protocol,
             calls_first=options.calls_first,
             max_violations=options.max_violations,
+            plain_answers=options.plain_answers,
+            verbose=options.verbose,
             slots=options.slots,
             queue=options.queue,
             stream=options.stream,

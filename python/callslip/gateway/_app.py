@@ -18,12 +18,16 @@ from callslip.gateway import _messages, _openai
 from callslip.gateway._asked import Exchange
 from callslip.gateway._chat import ChatExchange
 from callslip.gateway._fields import mapping
+from callslip.gateway._known_tools import parsed
 from callslip.gateway._messages import MessagesExchange
 from callslip.gateway._refused import Refused, refused_of
 from callslip.gateway._responses import ResponsesExchange
 from callslip.gateway._sending import Answer, ErrorBody, json_response
 from callslip.gateway._served import Served
-from callslip.web import Guard, read_json
+from callslip.gateway._watched import watched
+from callslip.runs._observers import current_observers
+from callslip.web import Guard
+from callslip.web._bodies import read_parsed
 
 __all__ = ["Gateway"]
 
@@ -100,6 +104,7 @@ class Gateway:
         routes = [
             Route("/health", self._health, methods=["GET"]),
             Route("/v1/models", self._models, methods=["GET"]),
+            Route("/v1/models/{name:path}", self._model, methods=["GET"]),
         ]
         for face in _FACES:
             routes += [
@@ -137,7 +142,11 @@ class Gateway:
                 exchange, served = await self._read(face, request)
             except Exception as error:  # noqa: BLE001  # written as the face writes errors
                 return _refuse(face, error)
-            return Answer(exchange, served.answer(exchange.asked), face.error_body)
+            pieces = served.answer(exchange.asked)
+            if current_observers():
+                trace = request.headers.get("traceparent")
+                pieces = watched(pieces, exchange.asked, served.name, trace)
+            return Answer(exchange, pieces, face.error_body)
 
         return answer
 
@@ -153,7 +162,7 @@ class Gateway:
         return count
 
     async def _read(self, face: _Face, request: Request) -> tuple[Exchange, Served]:
-        body = mapping(await read_json(request, most=_MOST_BYTES), "the body")
+        body = mapping(await read_parsed(request, _MOST_BYTES, parsed), "the body")
         exchange = face.exchange(body)
         ignored = body.keys() - face.used - self._ignored
         if ignored:
@@ -174,19 +183,26 @@ class Gateway:
         )
 
     async def _models(self, _: Request) -> Response:
-        rows = [
-            {
-                "id": name,
-                "object": "model",
-                "type": "model",
-                "created": self._since,
-                "owned_by": "callslip",
-                "display_name": name,
-                "max_model_len": served.call.context,
-            }
-            for name, served in self._served.items()
-        ]
+        rows = [self._row(name, served) for name, served in self._served.items()]
         return json_response({"object": "list", "data": rows, "has_more": False})
+
+    async def _model(self, request: Request) -> Response:
+        try:
+            served = self._find(request.path_params["name"])
+        except Refused as refused:
+            return _answer(_openai.error_body, refused)
+        return json_response(self._row(served.name, served))
+
+    def _row(self, name: str, served: Served) -> dict[str, Any]:
+        return {
+            "id": name,
+            "object": "model",
+            "type": "model",
+            "created": self._since,
+            "owned_by": "callslip",
+            "display_name": name,
+            "max_model_len": served.call.context,
+        }
 
     async def _health(self, _: Request) -> Response:
         return json_response({"status": "ok"})

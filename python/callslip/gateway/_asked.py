@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from callslip.agent._sent_tools import ANSWER_TOOL
+from callslip.agent._turn_changes import Changes
 from callslip.gateway._refused import Refused
 from callslip.models import Message, ToolChoice, ToolForm
 from callslip.models._items import CallItem
@@ -52,13 +53,15 @@ class Answered:
     """The end of an answer.
 
     Attributes:
-        text: The whole text; empty if there are calls.
+        text: The whole text; beside calls the text before them.
         calls: The checked calls.
         reasoning: All of the model's reasoning.
         counts: Its usage: `input_tokens`, `output_tokens` and `cached_tokens` of all attempts.
         attempts: The replies that the model has written.
         is_cut: Whether the text was cut at `max_tokens`.
+        stopped_at: The stop sequence that the text was cut at; `None` if that is not known.
         rest: The part of the text that no piece has had.
+        changes: The repairs, the arguments that were read as another type and the violations.
     """
 
     text: str = ""
@@ -67,7 +70,16 @@ class Answered:
     counts: Mapping[str, float] = field(default_factory=dict)
     attempts: int = 1
     is_cut: bool = False
+    stopped_at: str | None = None
     rest: str = ""
+    changes: Changes = field(default_factory=Changes)
+
+    @property
+    def finish_reason(self) -> str:
+        """`"tool_calls"`, `"length"` or `"stop"`."""
+        if self.calls:
+            return "tool_calls"
+        return "length" if self.is_cut else "stop"
 
     def count(self, name: str) -> int:
         """Return a number of tokens; 0 if it is not known."""

@@ -82,7 +82,9 @@ class ChatExchange:
         form = body.get("response_format")
         schema = None if form is None else answer_schema(form, "response_format", "json_schema")
         streamed = flag(body.get("stream"), "stream")
-        limit = body.get("max_completion_tokens", body.get("max_tokens"))
+        limit = body.get("max_completion_tokens")
+        if limit is None:
+            limit = body.get("max_tokens")
         self.asked = Asked(
             text(body.get("model", ""), "model"),
             conversation.messages(),
@@ -104,15 +106,14 @@ class ChatExchange:
 
     def whole(self, answered: Answered) -> dict[str, Any]:
         """Return the chat completion."""
-        message: dict[str, Any] = {"role": "assistant", "content": answered.text or None}
-        if not answered.calls:
-            message["content"] = answered.text
-        else:
+        message: dict[str, Any] = {"role": "assistant", "content": answered.text}
+        if answered.calls:
+            message["content"] = answered.text or None
             message["tool_calls"] = [reported_call(call) for call in answered.calls]
         if answered.reasoning:
             message["reasoning_content"] = answered.reasoning
         message["refusal"] = None
-        choice = {"index": 0, "message": message, "finish_reason": _reason(answered)}
+        choice = {"index": 0, "message": message, "finish_reason": answered.finish_reason}
         choice["logprobs"] = None
         head = {**self._head, "object": "chat.completion"}
         return {**head, "choices": [choice], "usage": _usage(answered)}
@@ -135,7 +136,7 @@ class ChatExchange:
         found = self.piece(Piece(answered.rest))
         for at, call in enumerate(answered.calls):
             found += self._chunk({"tool_calls": [{"index": at, **reported_call(call)}]})
-        found += self._chunk({}, _reason(answered))
+        found += self._chunk({}, answered.finish_reason)
         if self._counts_too:
             head = {**self._head, "object": "chat.completion.chunk"}
             found += _data({**head, "choices": [], "usage": _usage(answered)})
@@ -152,12 +153,6 @@ class ChatExchange:
 
 def _data(value: dict[str, Any]) -> bytes:
     return f"data: {to_json(value)}\n\n".encode()
-
-
-def _reason(answered: Answered) -> str:
-    if answered.calls:
-        return "tool_calls"
-    return "length" if answered.is_cut else "stop"
 
 
 def _usage(answered: Answered) -> dict[str, Any]:
@@ -200,7 +195,8 @@ def _add(conversation: Conversation, message: Mapping[str, Any], place: str) -> 
         conversation.result(text(message.get("tool_call_id"), place), said, place)
     else:
         roles = "'system', 'developer', 'user', 'assistant' or 'tool'"
-        raise refusal(f"{place}.role", roles, role)
+        hint = "pass results with the role 'tool'" if role == "function" else ""
+        raise refusal(f"{place}.role", roles, role, hint)
 
 
 def _add_call(conversation: Conversation, call: object, place: str) -> None:

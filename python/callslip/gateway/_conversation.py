@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callslip.gateway._fields import listed, mapping, text
+from callslip.gateway._fields import listed, mapping, refusal, text
 from callslip.gateway._refused import Refused
 from callslip.models import Message
 from callslip.parts import File
@@ -102,7 +102,9 @@ class Conversation:
         self._add_items([{"call": own, "tool": tool, "arguments": arguments}])
         if own in self._open:
             raise Refused(
-                400, f"expected an id for each call: got {own!r} twice at {place}", param=place
+                400,
+                f"expected an id for each call: got {own!r} twice at {place}; use another id",
+                param=place,
             )
         self._open[own] = tool
 
@@ -114,7 +116,8 @@ class Conversation:
         """
         if own not in self._open or own in self._results:
             why = "the id of a call in the reply before it, once"
-            raise Refused(400, f"expected {place} to be {why}: got {own!r}", param=place)
+            hint = "pass each result once, after its call"
+            raise refusal(place, why, own, hint)
         row: Message = {"result": own, "tool": self._open[own], "content": said.text}
         row["error"] = failed
         row["parts"] = list(said.parts)

@@ -21,9 +21,17 @@ __all__ = [
 
 
 def refusal(place: str, expected: str, value: object, hint: str = "") -> Refused:
-    """Return the error for a field with a wrong value."""
-    end = f"; {hint}" if hint else ""
-    return Refused(400, f"expected {place} to be {expected}: got {shown(value)}{end}", param=place)
+    """Return the error for a field with a wrong value.
+
+    Args:
+        place: The field.
+        expected: The values that it takes.
+        value: Its value.
+        hint: What to do. Default: to pass one of the expected values.
+    """
+    hint = hint or ("pass one of them" if "' or '" in expected else f"pass {expected}")
+    message = f"expected {place} to be {expected}: got {shown(value)}; {hint}"
+    return Refused(400, message, param=place)
 
 
 def mapping(value: object, place: str) -> Mapping[str, Any]:

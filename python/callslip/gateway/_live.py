@@ -7,7 +7,6 @@ from callslip.gateway._refused import Refused
 __all__ = ["LiveText"]
 
 _LAG = 40
-"""Characters that are held back: an answer from the prompt's example is refused at its end."""
 
 
 class LiveText:
@@ -15,10 +14,13 @@ class LiveText:
 
     Args:
         is_on: Whether a part of it may be sent; else all of it comes at the end.
+        lag: Characters that are held back. Default: 40, because an answer from the prompt's example
+            is refused at its end.
     """
 
-    def __init__(self, *, is_on: bool) -> None:
+    def __init__(self, *, is_on: bool, lag: int = _LAG) -> None:
         self._is_on = is_on
+        self._lag = lag
         self._text = ""
         self._sent = 0
         self._turn: int | None = None
@@ -33,7 +35,7 @@ class LiveText:
             self._check_unsent()
             self._turn, self._text = turn, ""
         self._text += text
-        until = len(self._text) - _LAG
+        until = len(self._text) - self._lag
         if not self._is_on or until <= self._sent:
             return ""
         piece = self._text[self._sent : until]

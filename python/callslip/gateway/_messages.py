@@ -39,6 +39,7 @@ _CHOICES = {
     "any": ToolChoice("required"),
     "none": ToolChoice("none"),
 }
+_REASONS = {"tool_calls": "tool_use", "length": "max_tokens", "stop": "end_turn"}
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -121,7 +122,7 @@ class MessagesExchange:
             {**_block(call.id, call.tool), "input": json.loads(call.arguments)}
             for call in answered.calls
         ]
-        end = {"stop_reason": _reason(answered), "usage": _usage(answered)}
+        end = {**_end(answered), "usage": _usage(answered)}
         return {**self._head, "content": blocks, **end}
 
     def begin(self) -> bytes:
@@ -151,8 +152,7 @@ class MessagesExchange:
             found += self._open(call.id, {**_block(call.id, call.tool), "input": {}})
             found += self._delta({"type": "input_json_delta", "partial_json": call.arguments})
         found += self._close()
-        delta = {"stop_reason": _reason(answered), "stop_sequence": None}
-        found += _event("message_delta", delta=delta, usage=_usage(answered))
+        found += _event("message_delta", delta=_end(answered), usage=_usage(answered))
         return found + _event("message_stop")
 
     def fail(self, refused: Refused) -> bytes:
@@ -193,10 +193,11 @@ def _block(own: str, tool: str) -> dict[str, Any]:
     return {"type": "tool_use", "id": own, "name": tool}
 
 
-def _reason(answered: Answered) -> str:
-    if answered.calls:
-        return "tool_use"
-    return "max_tokens" if answered.is_cut else "end_turn"
+def _end(answered: Answered) -> dict[str, Any]:
+    reason = _REASONS[answered.finish_reason]
+    if answered.stopped_at is not None:
+        reason = "stop_sequence"
+    return {"stop_reason": reason, "stop_sequence": answered.stopped_at}
 
 
 def _usage(answered: Answered) -> dict[str, Any]:

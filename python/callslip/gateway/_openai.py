@@ -76,8 +76,11 @@ def answer_schema(form: object, place: str, key: str | None) -> Mapping[str, Any
         return _ANY_OBJECT
     if kind != "json_schema":
         raise refusal(f"{place}.type", "'text', 'json_object' or 'json_schema'", kind)
-    inner = given if key is None else mapping(given.get(key), f"{place}.{key}")
-    return mapping(inner.get("schema"), f"{place}.schema")
+    if key is not None:
+        place = f"{place}.{key}"
+        given = mapping(given.get(key), place)
+    schema = given.get("schema")
+    return _ANY_OBJECT if schema is None else mapping(schema, f"{place}.schema")
 
 
 def options_of(body: Mapping[str, Any], limit: int | None) -> dict[str, Any]:

@@ -19,11 +19,11 @@ def part_of_url(value: object, place: str, name: str | None = None) -> File:
     Raises:
         Refused: It is another URL, or its content can't be used.
     """
-    url = text(value, place)
+    url = value if isinstance(value, str) else ""
     head, _, data = url.partition(",")
     media_type, _, form = head.removeprefix("data:").partition(";")
     if not head.startswith("data:") or form != "base64":
-        raise refusal(place, "a data: URL in base64", url, "pass the content: nothing is fetched")
+        raise refusal(place, "a data: URL in base64", value, "pass the content: nothing is fetched")
     return part_of_base64(data, media_type, place, name)
 
 

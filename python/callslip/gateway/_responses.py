@@ -112,7 +112,7 @@ class ResponsesExchange:
         if answered.reasoning:
             output.append(_reasoning(answered.reasoning))
         if answered.text or not answered.calls:
-            output.append(_message(answered.text))
+            output.append(_message(answered.text, is_cut=answered.is_cut))
         return self._response(answered, [*output, *map(_call, answered.calls)])
 
     def begin(self) -> bytes:
@@ -137,7 +137,7 @@ class ResponsesExchange:
         found = self.piece(Piece(answered.rest))
         if not answered.calls:
             found += self._open(_message(""))
-        found += self._close()
+        found += self._close(is_cut=answered.is_cut)
         for call in answered.calls:
             found += self._whole_call(_call(call))
         response = self._response(answered, self._done)
@@ -177,7 +177,7 @@ class ResponsesExchange:
         own = {"item_id": self._item["id"], "output_index": len(self._done)}
         return self._event(f"response.{kind}.delta", **own, **place, delta=piece)
 
-    def _close(self) -> bytes:
+    def _close(self, *, is_cut: bool = False) -> bytes:
         """Return the end of the open item."""
         if self._item is None:
             return b""
@@ -189,7 +189,7 @@ class ResponsesExchange:
             found = self._event("response.reasoning_summary_text.done", **own, summary_index=0)
             found += self._part("done", done["summary"][0])
         else:
-            done = {**_message(whole_text), "id": self._item["id"]}
+            done = {**_message(whole_text, is_cut=is_cut), "id": self._item["id"]}
             found = self._event("response.output_text.done", **own, content_index=0, logprobs=[])
             found += self._part("done", done["content"][0])
         found += self._event("response.output_item.done", output_index=len(self._done), item=done)
@@ -231,13 +231,13 @@ class ResponsesExchange:
         return message(kind, to_json(row))
 
 
-def _message(written: str) -> dict[str, Any]:
+def _message(written: str, *, is_cut: bool = False) -> dict[str, Any]:
     part = {"type": "output_text", "text": written, "annotations": [], "logprobs": []}
     return {
         "type": "message",
         "id": f"msg_{uuid.uuid4().hex}",
         "role": "assistant",
-        "status": "completed",
+        "status": "incomplete" if is_cut else "completed",
         "content": [part],
     }
 
@@ -300,7 +300,8 @@ def _add_input(conversation: Conversation, items: object) -> None:
             _add_result(conversation, item, place)
         elif kind != "reasoning":
             kinds = "'message', 'function_call', 'function_call_output' or 'reasoning'"
-            raise refusal(f"{place}.type", kinds, kind)
+            hint = "pass these: tools of the service were not called, and nothing is kept"
+            raise refusal(f"{place}.type", kinds, kind, hint)
 
 
 def _add_result(conversation: Conversation, item: Mapping[str, Any], place: str) -> None:

@@ -84,7 +84,7 @@ class Answer:
         if isinstance(end, Refused):
             response = json_response(self._error_body(end), end.status, end.headers)
         else:
-            headers = {"x-callslip-attempts": str(end.attempts), **self._headers}
+            headers = _headers_of(end) | self._headers
             response = json_response(self._exchange.whole(end), headers=headers)
         async with asyncio.timeout(_PATIENCE):
             await response(scope, receive, send)
@@ -99,6 +99,8 @@ class Answer:
             return
         kind = {"content-type": "text/event-stream; charset=utf-8"}
         headers = kind | STREAM_HEADERS | self._headers
+        if isinstance(first, Answered):
+            headers |= _headers_of(first)
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": pairs})
         await _write(send, self._exchange.begin())
@@ -127,16 +129,28 @@ class Answer:
         if isinstance(end, Refused):
             _log.info("%d %s · %.1f s", end.status, end.code, seconds)
             return
-        said = "answer" if not end.calls else ", ".join(call.tool for call in end.calls)
+        said = ", ".join(call.tool for call in end.calls) or "answer"
+        if end.is_cut:
+            said += " (cut at max_tokens)"
         _log.info(
-            "%s · %d+%d tokens, %d cached · attempts: %d · %.1f s",
+            "%s · %d+%d tokens, %d cached · attempts: %d · %.1f s%s",
             said,
             end.count("input_tokens"),
             end.count("output_tokens"),
             end.count("cached_tokens"),
             end.attempts,
             seconds,
+            f" · {end.changes}" if any(end.changes) else "",
         )
+
+
+def _headers_of(end: Answered) -> dict[str, str]:
+    headers = {"x-callslip-attempts": str(end.attempts)}
+    if any(end.changes):
+        # Pointers have the keys of arguments, which may be any text.
+        text = str(end.changes).encode("ascii", "backslashreplace").decode()
+        headers["x-callslip-repairs"] = " ".join(text.split())
+    return headers
 
 
 def json_response(

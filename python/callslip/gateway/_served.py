@@ -10,12 +10,12 @@ from typing import Any
 
 from callslip.agent._one_turn import OneTurn, TurnReply
 from callslip.agent._sent_tools import ANSWER_TOOL
+from callslip.agent._turn_changes import Changes, changes_of
 from callslip.agent._turn_engine import TurnEngine
 from callslip.events import Delta
 from callslip.gateway._asked import Answered, Asked, Piece, answer_form
 from callslip.gateway._line import Line
 from callslip.gateway._live import LiveText
-from callslip.gateway._plain import plain_answer
 from callslip.gateway._refused import Refused
 from callslip.models import Message, ModelReply, ToolChoice, ToolForm
 from callslip.models._call import ModelCall
@@ -36,6 +36,7 @@ class Served:
         engine: Makes turns of requests with tools.
         line: The requests that wait for it.
         is_live: Whether answers may be sent before their end.
+        is_verbose: Whether clients and the log are told of repairs and violations.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Served:
     engine: TurnEngine
     line: Line
     is_live: bool
+    is_verbose: bool = False
 
     async def answer(self, asked: Asked) -> AsyncGenerator[Piece | Answered]:
         """Yield the pieces of an answer, and its end. Leaving early stops the model.
@@ -52,12 +54,7 @@ class Served:
             Exception: The model failed.
         """
         self._check_parts(asked.messages)
-        request = _with_tools(asked)
-        if request is None:
-            options = {k: v for k, v in asked.options.items() if k in self.call.accepts}
-            pieces = plain_answer(self.call, asked.messages, options)
-        else:
-            pieces = self._turn(asked, *request)
+        pieces = self._pieces(*self._turn(asked), asked)
         async with self.line.turn(), aclosing(pieces):
             async for piece in pieces:
                 yield piece
@@ -69,49 +66,54 @@ class Served:
             Refused: The request can't be served.
         """
         count = self.call.count_tokens or estimate
+        tools, choice = _with_tools(asked) or ((), ToolChoice("none"))
+        return sum(map(count, self.engine.texts(asked.messages, tools, choice)))
+
+    def _turn(self, asked: Asked) -> tuple[OneTurn, Sequence[str]]:
+        """Return the turn of a request, and the stop sequences of its answer.
+
+        Raises:
+            Refused: The tools can't be used.
+        """
+        options = {k: v for k, v in asked.options.items() if k in self.call.accepts}
+        stop = asked.options.get("stop", ())
         request = _with_tools(asked)
         if request is None:
-            return sum(count(message["content"]) for message in asked.messages)
-        turn = self.engine.turn(asked.messages, *request, {})
-        texts = [turn.agent.system_prompt, *(told.said.text for told in turn.told)]
-        return sum(map(count, texts))
-
-    def _turn(
-        self, asked: Asked, tools: tuple[ToolForm, ...], choice: ToolChoice
-    ) -> AsyncGenerator[Piece | Answered]:
-        # A stop sequence is one of the answer: in the reply of a protocol, it would cut the form.
-        stop = asked.options.get("stop", ())
-        options = {
-            name: value
-            for name, value in asked.options.items()
-            if name in self.call.accepts and name != "stop"
-        }
-        turn = self.engine.turn(asked.messages, tools, choice, options)
-        return self._pieces(turn, asked, stop)
+            # A model that takes no stop sequences writes past them.
+            cut = () if "stop" in options else stop
+            return self.engine.plain(asked.messages, options), cut
+        # In the reply of a protocol, a stop sequence would cut the form.
+        options.pop("stop", None)
+        return self.engine.turn(asked.messages, *request, options), stop
 
     async def _pieces(
-        self, turn: OneTurn, asked: Asked, stop: Sequence[str]
+        self, turn: OneTurn, stop: Sequence[str], asked: Asked
     ) -> AsyncGenerator[Piece | Answered]:
-        live = LiveText(is_on=self.is_live and asked.is_streamed and turn.is_live and not stop)
+        is_plain = turn.ends.is_plain
+        is_live = asked.is_streamed and not stop and turn.is_live and (self.is_live or is_plain)
+        live = LiveText(is_on=is_live, lag=0) if is_plain else LiveText(is_on=is_live)
         reasoning: list[str] = []
         events = turn.stream()
         async with aclosing(events):
             async for event in events:
-                if isinstance(event, Delta.Answer) and event.text:
-                    piece = live.add(event.text, event.turn)
-                    if piece:
-                        yield Piece(piece)
-                elif isinstance(event, Delta.Reasoning):
-                    reasoning.append(event.text)
-                    yield Piece(reasoning=event.text)
-                elif isinstance(event, TurnReply):
+                if isinstance(event, TurnReply):
                     ended = _ended(event.reply, asked, stop)
                     yield replace(
                         ended,
                         rest=live.rest(ended.text),
                         reasoning="".join(reasoning),
                         attempts=event.attempts,
+                        changes=changes_of(event.run) if self.is_verbose else Changes(),
                     )
+                elif isinstance(event, Delta.Reasoning):
+                    reasoning.append(event.text)
+                    yield Piece(reasoning=event.text)
+                elif isinstance(event, Delta.Answer) or (
+                    is_plain and isinstance(event, Delta.Text)
+                ):
+                    piece = live.add(event.text, event.turn)
+                    if piece:
+                        yield Piece(piece)
 
     def _check_parts(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -133,6 +135,13 @@ def _with_tools(asked: Asked) -> tuple[tuple[ToolForm, ...], ToolChoice] | None:
     """
     tools, choice = asked.tools, asked.choice
     if not tools:
+        if choice.mode == "required":
+            raise Refused(
+                400,
+                "expected tools for a choice that requires a call: got none that can be called; "
+                "pass functions as tools, or leave tool_choice out",
+                param="tool_choice",
+            )
         # Earlier calls and results keep the form in which the model wrote them.
         tools = _called(asked.messages)
         choice = ToolChoice("none")
@@ -178,17 +187,24 @@ def _ended(reply: ModelReply, asked: Asked, stop: Sequence[str]) -> Answered:
             "invalid_model_output",
         )
     calls = tuple(one for one in reply.items if isinstance(one, CallItem))
+    text = "\n\n".join(one.text for one in reply.items if isinstance(one, TextItem))
     if asked.schema is not None and calls and calls[0].tool == ANSWER_TOOL:
         value = json.loads(calls[0].arguments)["answer"]
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return Answered(text, counts=counts)
+        written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return Answered(written, counts=counts)
     if calls:
-        return Answered(calls=calls, counts=counts)
-    text = "".join(one.text for one in reply.items if isinstance(one, TextItem))
-    return Answered(_cut(text, stop), counts=counts)
+        # The protocols for text have no way to ask for one call alone.
+        made = calls if asked.choice.parallel else calls[:1]
+        return Answered(text, calls=made, counts=counts)
+    before, stopped_at = _cut(text, stop)
+    is_cut = reply.finish_reason == "length" and stopped_at is None
+    return Answered(before, counts=counts, is_cut=is_cut, stopped_at=stopped_at)
 
 
-def _cut(text: str, stop: Sequence[str]) -> str:
-    """Return the text before the first stop sequence."""
-    ends = [at for one in stop if (at := text.find(one)) >= 0]
-    return text[: min(ends, default=len(text))]
+def _cut(text: str, stop: Sequence[str]) -> tuple[str, str | None]:
+    """Return the text before the first stop sequence, and that sequence."""
+    found = [(at, one) for one in stop if (at := text.find(one)) >= 0]
+    if not found:
+        return text, None
+    at, first = min(found)
+    return text[:at], first

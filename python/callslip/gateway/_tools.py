@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from callslip._core import ToolSet
-from callslip.gateway._fields import listed, mapping, text
+from callslip.gateway._fields import listed, mapping, refusal, text
 from callslip.gateway._refused import Refused
 from callslip.models import ToolForm
 
@@ -25,6 +25,7 @@ Read = Callable[[object, str], "ToolForm | None"]
 """Returns the tool of a field with its place; `None` for a tool that is left out."""
 
 _lock = threading.Lock()
+_by_list: OrderedDict[tuple[Read, int], tuple[list[Any], tuple[ToolForm, ...]]] = OrderedDict()
 _kept: OrderedDict[tuple[Read, bytes], tuple[ToolForm, ...]] = OrderedDict()
 
 
@@ -41,11 +42,16 @@ def tools_of(rows: object, read: Read) -> tuple[ToolForm, ...]:
     found = listed(rows, "tools")
     if not found:
         return ()
+    with _lock:
+        known = _by_list.get((read, id(found)))
+        if known is not None and known[0] is found:
+            return known[1]
     # Of all ways to compare them, this takes the least time. Version 2 depends on values alone.
     key = read, marshal.dumps(found, 2)
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)
+            _remember(read, found, _kept[key])
             return _kept[key]
     rows_read = (read(row, f"tools[{at}]") for at, row in enumerate(found))
     forms = tuple(form for form in rows_read if form is not None)
@@ -56,6 +62,13 @@ def tools_of(rows: object, read: Read) -> tuple[ToolForm, ...]:
             while len(_kept) > _MOST_KEPT:
                 _kept.popitem(last=False)
     return forms
+
+
+def _remember(read: Read, rows: list[Any], forms: tuple[ToolForm, ...]) -> None:
+    """Keep the tools of a list, which may come again as the same object."""
+    _by_list[read, id(rows)] = rows, forms
+    while len(_by_list) > _MOST_KEPT:
+        _by_list.popitem(last=False)
 
 
 def _check(forms: Sequence[ToolForm]) -> None:
@@ -92,13 +105,15 @@ def checked_form(given: Mapping[str, Any], place: str, key: str) -> ToolForm:
     if parameters is None:
         parameters = {"type": "object", "properties": {}}
     schema = mapping(parameters, f"{place}.{key}")
+    if schema.get("type", "object") != "object":
+        raise refusal(f"{place}.{key}.type", "'object'", schema["type"])
     try:
         ToolSet.check_returns(json.dumps(schema))
     except ValueError as error:
         raise Refused(
             400,
             f"expected {place}.{key} to be a JSON Schema without references to other documents: "
-            f"{error}",
+            f"{error}; pass a schema that is complete in itself",
             param=f"{place}.{key}",
         ) from error
     name = text(given.get("name"), f"{place}.name")

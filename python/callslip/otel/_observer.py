@@ -10,6 +10,7 @@ from opentelemetry import context
 
 from callslip._base.log import GuardedLogger
 from callslip.events import RunFinished
+from callslip.otel._request_span import begin_request
 from callslip.otel._run_spans import Recorder, RunSpans
 from callslip.otel._shared_trace import tracer_for
 from callslip.otel._start import start_of
@@ -19,6 +20,7 @@ from callslip.runs._observer import Observer
 if TYPE_CHECKING:
     from callslip.events import Event
     from callslip.runs import Run
+    from callslip.runs._observer import ServedAnswer, ServedRequest
 
 __all__ = ["SpanObserver"]
 
@@ -26,6 +28,7 @@ __all__ = ["SpanObserver"]
 _log = GuardedLogger("callslip.otel")
 
 _FAILED = "the spans of run %s cannot be recorded"
+_REQUEST_FAILED = "the span of a request cannot be recorded"
 
 
 class SpanObserver(Observer):
@@ -81,6 +84,22 @@ class SpanObserver(Observer):
             return None
         token = context.attach(spans.context_of(ticket))
         return lambda: context.detach(token)
+
+    def enter_request(self, request: ServedRequest) -> Callable[[ServedAnswer], object] | None:
+        """Begin the span of a request that is served, above the run that answers it."""
+        try:
+            end = begin_request(self._recorder.tracer, request)
+        except Exception:  # noqa: BLE001  # it ends no request
+            _log.exception(_REQUEST_FAILED)
+            return None
+
+        def tell(answer: ServedAnswer) -> None:
+            try:
+                end(answer)
+            except Exception:  # noqa: BLE001  # it ends no request
+                _log.exception(_REQUEST_FAILED)
+
+        return tell
 
     def _lose(self, run: Run[Any]) -> None:
         """Record no more of a run. Called where an error is handled."""

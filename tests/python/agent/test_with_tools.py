@@ -442,7 +442,8 @@ def test_a_chatty_model_makes_calls_side_by_side():
     assert prompt(model)[-2:] == [
         (
             "assistant",
-            '<tool>\n[{"call_id": "call_1", "tool_name": "weather", "arguments": {"city": "Oslo"}}'
+            'Let me look.\n\n<tool>\n[{"call_id": "call_1", "tool_name": "weather", '
+            '"arguments": {"city": "Oslo"}}'
             ', {"call_id": "call_2", "tool_name": "weather", "arguments": {"city": "Rome"}}]'
             "\n</tool>",
         ),
@@ -480,7 +481,8 @@ def test_a_run_looks_to_the_model_as_one_of_the_text_protocol():
     replies = [act("weather", city="Oslo"), finish("cold")]
     _, model = run(replies, instructions="Be kind.")
     own = ScriptedModel(replies)
-    Agent(own, tools=TOOLS, instructions="Be kind.").run_sync("Do it.")
+    protocol = ReactProtocol(examples=True)
+    Agent(own, protocol=protocol, tools=TOOLS, instructions="Be kind.").run_sync("Do it.")
     assert prompt(model) == prompt(own)
 
 

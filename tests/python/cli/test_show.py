@@ -42,7 +42,9 @@ def test_a_run_is_shown_with_its_turns_and_nothing_acts_on_the_terminal(file, ca
     assert lines[4:7] == ["task", "  Weather?", "  \\u001b[2J\\u202erun over"]
     assert "      4 degrees\\u001b[1m in Os\\u001blo" in lines
     assert "  violation unknown_tool: unknown tool 'nope'" in lines
-    assert "    hint: use 'weather'" in lines
+    assert any(
+        line.startswith("    hint: nothing was done. Use another tool only if") for line in lines
+    )
     assert lines[-3:] == ["answer", "  4", "  degrees"]
     assert all(line.isprintable() for line in lines)
     assert "more characters" in out

@@ -12,6 +12,7 @@ from callslip import ModelReply, ScriptedModel
 from callslip.testing import Say
 from gateways import (
     CITY,
+    HINT,
     USER,
     WEATHER,
     act,
@@ -392,6 +393,7 @@ def test_requests_are_refused_with_a_hint(case, streamed):
     sent = chat([], **({"tools": [WEATHER]} | body), stream=streamed)
     assert sent.status == 400, sent.text
     assert due in sent.error
+    assert HINT.search(sent.error)
     assert sent.body["error"]["type"] == "invalid_request_error"
     assert sent.headers["x-should-retry"] == "false"
     assert sent.model.requests == []

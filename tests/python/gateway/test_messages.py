@@ -8,7 +8,7 @@ import anthropic
 import pytest
 
 from callslip import ModelReply, ScriptedModel
-from gateways import CITY, USER, act, finish, opened, prompt, send
+from gateways import CITY, HINT, USER, act, finish, opened, prompt, send
 
 CALL = act("get_weather", city="Oslo")
 END = finish("It is cold.")
@@ -167,6 +167,7 @@ def test_requests_are_refused_with_a_hint(body, due):
     assert sent.body["type"] == "error"
     assert sent.body["error"]["type"] == "invalid_request_error"
     assert due in sent.error
+    assert HINT.search(sent.error)
 
 
 def test_tokens_are_counted():

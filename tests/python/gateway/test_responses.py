@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from callslip import ModelReply, ScriptedModel
-from gateways import CITY, USER, act, finish, opened, prompt, send
+from gateways import CITY, HINT, USER, act, finish, opened, prompt, send
 
 CALL = act("get_weather", city="Oslo")
 END = finish("It is cold.")
@@ -144,6 +144,7 @@ def test_requests_are_refused_with_a_hint(body, due):
     sent = ask([], **body)
     assert sent.status == 400
     assert due in sent.error
+    assert HINT.search(sent.error)
 
 
 def test_items_become_texts_and_results():

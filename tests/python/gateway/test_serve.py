@@ -131,7 +131,7 @@ def test_wrong_words_are_refused(words, due, capsys, monkeypatch):
         ({"slots": 0}, "slots"),
         ({"queue": -1}, "queue"),
         ({"stream": "x"}, "expected stream='live' or 'whole'"),
-        ({"protocol": "ticket"}, "expected protocol='react' or 'chatty'"),
+        ({"protocol": "ticket"}, "expected protocol='react', 'chatty' or 'native'"),
         ({"token": "short"}, "32 characters"),
         ({"hosts": "x"}, "hosts"),
         ({"store": "runs.sqlite"}, "a TicketStore"),
