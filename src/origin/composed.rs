@@ -1,6 +1,7 @@
 //! Texts that the model is meant to write, and what inside them needs an origin all the same.
 
-use super::address::Address;
+use super::address::{Address, mails};
+use super::token::Words;
 
 /// Names of arguments that are composed; also as the last part of a name with underscores.
 const NAMES: [&str; 45] = [
@@ -69,8 +70,10 @@ pub(crate) fn is_composed(name: &str, value: &str, tokens: usize) -> bool {
 
 /// Whether the name alone says so.
 pub(crate) fn is_named_composed(name: &str, value: &str) -> bool {
-    let lower = name.to_lowercase();
-    let last = lower.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    // Of "emailBody2" it is "body".
+    let words = Words::of(name);
+    let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let last = (0..words.len()).rev().map(|at| words.word(at)).find(|word| !is_number(word)).unwrap_or_default();
     // A code like "USD" or "NY" is no program.
     let is_short = matches!(last, "code") && value.len() <= 12 && !value.contains(char::is_whitespace);
     NAMES.contains(&last) && !is_short
@@ -103,17 +106,22 @@ fn is_id(chunk: &str) -> bool {
 /// The addresses, long numbers and ids inside a text: where they stand, in bytes; and whether these are all.
 pub(crate) fn pieces(text: &str) -> (Vec<(usize, usize)>, bool) {
     let mut found = Vec::new();
-    let is_cut = |c: char| c.is_whitespace() || "\"'<>()[]{}|,;`“”«»、。，；".contains(c);
+    let is_cut = |c: char| c.is_whitespace() || "\"'<>()[]{}|,;`“”«»、。，；：（）【】「」".contains(c);
     let mut start = 0;
     for chunk in text.split_inclusive(is_cut).take(CHUNKS) {
         let whole = chunk.trim_end_matches(is_cut).trim_end_matches(['.', '!', '?', ':']);
-        let is_mail = whole.contains('@') && !whole.contains("://");
-        // "mail:someone@example.com"
-        let label = if is_mail { whole.rfind([':', '=']).map_or(0, |at| at + 1) } else { 0 };
-        let item = whole.get(label..).unwrap_or_default();
-        let may_be = item.contains(|c: char| !c.is_alphabetic());
-        if may_be && (Address::of(item).is_some() || is_id(item)) {
-            found.push((start + label, start + label + item.len()));
+        if whole.contains(['@', '＠', '﹫']) && Address::of(whole) != Some(Address::Url) {
+            // "mail:someone@example.com", or two of them in any marks.
+            found.extend(mails(whole).into_iter().map(|(from, to)| (start + from, start + to)));
+        } else if whole.contains(|c: char| !c.is_alphabetic()) {
+            // "*example.com*", "*//example.com/x"
+            let is_mark = |c: char| !c.is_alphanumeric() && c != '+';
+            let bare = whole.trim_end_matches(is_mark).trim_start_matches(|c| is_mark(c) && c != '/');
+            let of = |fits: fn(&str) -> bool| [whole, bare].into_iter().find(|item| fits(item));
+            found.extend(of(|item| Address::of(item).is_some()).or_else(|| of(is_id)).map(|item| {
+                let at = start + whole.find(item).unwrap_or(0);
+                (at, at + item.len())
+            }));
         }
         start += chunk.len();
     }

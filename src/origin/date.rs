@@ -24,8 +24,17 @@ impl Date {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) date: Date,
+    /// The last day, where several are named: "3-5 May".
+    pub(crate) until: Option<Date>,
     pub(crate) start: usize,
     pub(crate) end: usize,
+}
+
+impl Reading {
+    /// Whether it may name this date.
+    fn names(&self, date: Date) -> bool {
+        self.date.agrees(date) || self.until.is_some_and(|until| until.agrees(date))
+    }
 }
 
 /// The tokens of a text, one after the other, with what separates them.
@@ -97,7 +106,7 @@ pub(crate) fn read(text: &str) -> Vec<Reading> {
         let mut put = |(year, month, day): (Option<u32>, u32, Option<u32>), last: usize| {
             if (1..=12).contains(&month) && day.is_none_or(|day| (1..=31).contains(&day)) {
                 let date = Date { year, month, day };
-                found.push(Reading { date, start: tape.start(at), end: tape.end(last) });
+                found.push(Reading { date, until: None, start: tape.start(at), end: tape.end(last) });
             }
         };
         compact(&tape, at, &mut put);
@@ -105,8 +114,66 @@ pub(crate) fn read(text: &str) -> Vec<Reading> {
         ideographic(&tape, at, &mut put);
         month_first(&tape, at, &mut put);
         day_first(&tape, at, &mut put);
+        ranges(&tape, at, &mut |date, until, last| {
+            let is_day = |date: Date| (1..=12).contains(&date.month) && matches!(date.day, Some(1..=31));
+            if is_day(date) && is_day(until) {
+                found.push(Reading { date, until: Some(until), start: tape.start(at), end: tape.end(last) });
+            }
+        });
     }
     found
+}
+
+/// Words between the first day and the last one.
+const TO: [&str; 16] =
+    ["to", "until", "till", "til", "through", "thru", "and", "or", "bis", "und", "a", "al", "au", "e", "y", "et"];
+
+/// The token of the last day, if the words behind a first one lead to it.
+fn joined(tape: &Tape<'_>, at: usize) -> Option<usize> {
+    let gap = tape.gap(at).trim_start_matches('.').trim();
+    let is_word = gap.is_empty() && TO.contains(&tape.word(at + 1)) && tape.gap(at + 1).trim().is_empty();
+    match gap {
+        "-" | "--" | "\u{2010}" | "\u{2011}" | "\u{2013}" | "\u{2014}" | "/" | "~" => Some(at + 1),
+        _ => is_word.then(|| tape.skip(at + 2, &["the"])),
+    }
+}
+
+/// The days of a range: "3-5 May", "May 3rd to 5th, 2026", "2026-05-03/05".
+fn ranges(tape: &Tape<'_>, at: usize, put: &mut dyn FnMut(Date, Date, usize)) {
+    let has_ending = |at: usize| tape.gap(at).is_empty() && ENDINGS.contains(&tape.word(at + 1));
+    let with_ending = |at: usize| at + usize::from(has_ending(at));
+    if let Some(day) = tape.number(at, 2)
+        && let Some(last) = joined(tape, with_ending(at))
+    {
+        day_first(tape, last, &mut |(year, month, until), end| {
+            put(Date { year, month, day: Some(day) }, Date { year, month, day: until }, end);
+        });
+    }
+    month_first(tape, at, &mut |(year, month, day), last| {
+        let Some(until) = joined(tape, last).filter(|_| day.is_some() && year.is_none()) else { return };
+        let is_time = matches!(tape.word(until + 1), "am" | "pm" | "uhr") || tape.gap(until) == ":";
+        let end = with_ending(until);
+        let Some(last_day) = tape.number(until, 2).filter(|_| !is_time) else { return };
+        let year = tape.year(end + 1).filter(|_| tape.is_near(end));
+        let end = end + usize::from(year.is_some());
+        put(Date { year, month, day }, Date { year, month, day: Some(last_day) }, end);
+    });
+    let mut iso = None;
+    numeric(tape, at, &mut |date, last| iso = tape.year(at).map(|_| (date, last)));
+    if let Some(((year, month, day @ Some(_)), last)) = iso
+        && let Some(next) = joined(tape, last)
+    {
+        let from = next + usize::from(tape.year(next).is_some());
+        let number = |at: usize| tape.number(at, 2).filter(|_| tape.word(at).len() == 2);
+        let date = Date { year, month, day };
+        match (number(from), number(from + 1).filter(|_| tape.gap(from) == "-")) {
+            (Some(month), until @ Some(_)) => {
+                put(date, Date { year: tape.year(next).or(year), month, day: until }, from + 1);
+            }
+            (until @ Some(_), None) if from == next => put(date, Date { year, month, day: until }, from),
+            _ => {}
+        }
+    }
 }
 
 type Put<'p> = &'p mut dyn FnMut((Option<u32>, u32, Option<u32>), usize);
@@ -283,10 +350,44 @@ impl Look<'_> {
                 readings.retain(|reading| from + reading.start < span.1 && from + reading.end > span.0);
                 // "March 2026" is no date of its own in "5 March 2026".
                 let longest = readings.iter().map(|reading| reading.end - reading.start).max()?;
-                let is_it = |reading: &&Reading| reading.end - reading.start == longest && reading.date.agrees(date);
+                let is_it = |reading: &&Reading| reading.end - reading.start == longest && reading.names(date);
                 let reading = readings.iter().find(is_it)?;
                 Some((from + reading.start, from + reading.end))
             }));
+        }
+        if spots.is_empty() { self.in_ranges(scope, date) } else { spots }
+    }
+
+    /// Where a day is the first or the last one of several: the month stands beside the other one.
+    fn in_ranges(&mut self, scope: Scope, date: Date) -> Vec<Spot> {
+        let Some(month) = Some(date.month).filter(|_| date.day.is_some()) else { return Vec::new() };
+        let names: Vec<&str> = month_names(month).split('|').filter(|name| self.has(scope, name)).collect();
+        let digits = date.year.map(|year| format!("{year} {month}|{month:02}"));
+        let mut spots = Vec::new();
+        for row in Some(names.join("|")).filter(|names| !names.is_empty()).into_iter().chain(digits) {
+            spots.extend(self.row(scope, &row, &mut |text, span| {
+                let (near, from) = around(text, span);
+                if !near.bytes().any(|byte| byte.is_ascii_digit()) {
+                    return None;
+                }
+                let is_here = |reading: &Reading| from + reading.start < span.1 && from + reading.end > span.0;
+                let is_it = |reading: &Reading| reading.until.is_some() && reading.names(date) && is_here(reading);
+                let reading = read(near).into_iter().find(is_it)?;
+                Some((from + reading.start, from + reading.end))
+            }));
+        }
+        spots
+    }
+
+    /// Where a date of the value stands; of several days, where both of them do.
+    pub(crate) fn reading(&mut self, scope: Scope, reading: &Reading) -> Vec<Spot> {
+        let mut spots = self.date(scope, reading.date);
+        if let Some(until) = reading.until.filter(|_| !spots.is_empty()) {
+            let last = self.date(scope, until);
+            if last.is_empty() {
+                return last;
+            }
+            spots.extend(last);
         }
         spots
     }
@@ -325,6 +426,14 @@ mod tests {
         assert_eq!(of("3/14"), [(0, 3, 14)]);
         assert_eq!(of("March 2026"), [(2026, 3, 0)]);
         assert_eq!(of("version 12.34.56.78"), []);
+        for text in
+            ["3-5 May 2026", "May 3rd to 5th, 2026", "2026-05-03/05", "3.\u{2013}5. Mai 2026", "2026-05-03/2026-05-05"]
+        {
+            let day = |day| Date { year: Some(2026), month: 5, day: Some(day) };
+            let is_both = |reading: &Reading| reading.date == day(3) && reading.until == Some(day(5));
+            assert!(read(text).iter().any(is_both), "{text}: {:?}", read(text));
+        }
+        assert!(read("3 to 5 people in May").iter().all(|reading| reading.until.is_none()));
         assert_eq!(of("a room for 14 people"), []);
     }
 }

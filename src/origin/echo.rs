@@ -1,12 +1,15 @@
 //! Echoes: the result of a call doesn't vouch for values that the call had itself, in any form.
 
 use super::from::Origin;
-use super::index::{ARGUMENTS, RESULTS, Texts};
+use super::index::{ARGUMENTS, Echo, RESULTS, Texts};
+use super::leaves::{Step, inside};
 use super::look::{Called, Look, Scope, Spot};
 use super::number::Decimal;
+use super::schema::Specs;
 use super::text::Found;
 use super::token::Words;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Forms in which a result may repeat an argument; each search may find another.
@@ -30,11 +33,12 @@ impl Said {
             found.push(Self { value: value.clone(), words: Words::of(text), origin: origin.cloned() });
         };
         match value {
-            Value::Array(items) => items.iter().for_each(|item| Self::leaves(item, origin, found)),
-            Value::Object(fields) => fields.values().for_each(|item| Self::leaves(item, origin, found)),
             Value::String(text) => leaf(text),
             Value::Number(number) => leaf(&Decimal::of(number).text()),
-            Value::Null | Value::Bool(_) => {}
+            _ => drop(inside(value, "", &mut |_, _, item| {
+                Self::leaves(item, origin, found);
+                true
+            })),
         }
     }
 
@@ -45,6 +49,47 @@ impl Said {
 
     pub(crate) fn text(&self) -> String {
         self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned)
+    }
+}
+
+impl Echo {
+    /// The values of a call with their origins, by JSON pointers, and the names that the model has chosen for fields.
+    #[must_use]
+    pub fn of_call(arguments: &Value, origins: &[(String, Origin)], parameters: &Value) -> Vec<Self> {
+        let known = origins.iter().map(|(pointer, origin)| (&**pointer, origin)).collect();
+        let mut echo = Vec::new();
+        Self::add(arguments, "", &known, (&Specs::new(parameters), 0), &mut echo);
+        echo
+    }
+
+    fn add(
+        value: &Value,
+        pointer: &str,
+        known: &BTreeMap<&str, &Origin>,
+        (specs, depth): (&Specs<'_>, usize),
+        echo: &mut Vec<Self>,
+    ) {
+        // The empty pointer stands for the values that were not judged.
+        let origin = known.get(pointer).copied().filter(|_| depth > 0);
+        let deeper = |echo: &mut Vec<Self>| {
+            inside(value, pointer, &mut |step, pointer, value| {
+                let specs = match step {
+                    Step::Name(name) => {
+                        if if depth == 0 { specs.is_open_to(name) } else { !specs.declares(name) } {
+                            echo.push(Self { value: Value::from(name), origin: None });
+                        }
+                        specs.property(name)
+                    }
+                    Step::Position(at) => specs.item(at),
+                };
+                Self::add(value, &pointer, known, (&specs, depth + 1), echo);
+                true
+            })
+        };
+        // A list or object that was judged as one has one origin.
+        if origin.is_some() || deeper(echo).is_none() {
+            echo.push(Self { value: value.clone(), origin: origin.cloned() });
+        }
     }
 }
 

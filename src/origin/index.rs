@@ -29,13 +29,17 @@ pub struct Source {
     pub untrusted: bool,
     /// For a result: the arguments of its call.
     pub echo: Vec<Echo>,
+    /// For the answer of a run below: the texts of that run, in which the values of the answer are looked up.
+    pub below: Option<Arc<Index>>,
+    /// Where the text begins in the one that its place names, in bytes.
+    pub offset: usize,
 }
 
 impl Source {
     /// A trusted text that belongs to no call.
     #[must_use]
     pub fn new(kind: Kind, place: &str) -> Self {
-        Self { kind, place: Arc::from(place), untrusted: false, echo: Vec::new() }
+        Self { kind, place: Arc::from(place), untrusted: false, echo: Vec::new(), below: None, offset: 0 }
     }
 }
 
@@ -57,6 +61,7 @@ impl Index {
     pub fn add(&mut self, source: Source, text: Arc<str>) {
         let texts = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         texts.has_untrusted |= source.untrusted;
+        texts.has_answers |= source.below.is_some();
         texts.pending.push((source, text));
     }
 
@@ -129,6 +134,8 @@ pub(crate) struct Texts {
     pub(crate) schemas: Schemas,
     pub(crate) is_lost: bool,
     pub(crate) has_untrusted: bool,
+    /// Whether runs below have answered.
+    pub(crate) has_answers: bool,
     /// The scripts that the user writes.
     pub(crate) scripts: Scripts,
 }

@@ -17,6 +17,7 @@ mod echo;
 mod from;
 mod index;
 mod json;
+mod leaves;
 mod log;
 mod look;
 mod number;

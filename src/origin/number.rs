@@ -107,11 +107,19 @@ fn percent_end(text: &str, end: usize) -> Option<usize> {
     PERCENT.iter().find(|known| word(known)).map(|word| start + word.len())
 }
 
+/// Zeros that may stand in front of a number.
+const ZEROS: usize = 5;
+
 /// The rows in which a number may be written.
 fn rows(value: &Decimal) -> Vec<String> {
     let Decimal { whole, fraction, .. } = value;
     let tail = if fraction.is_empty() { String::new() } else { format!(" {fraction}|{fraction}0") };
-    let mut rows = vec![if whole.len() == 1 { format!("{whole}|0{whole}{tail}") } else { format!("{whole}{tail}") }];
+    // "07" and "Room 007": further zeros in front change nothing.
+    let mut padded = whole.clone();
+    for zeros in 1..=ZEROS {
+        padded.extend(["|", &"0".repeat(zeros), whole.as_str()]);
+    }
+    let mut rows = vec![format!("{padded}{tail}")];
     for (size, least) in [(3, 4), (2, 6)] {
         if whole.len() >= least {
             rows.push(format!("{}{tail}", grouped(whole, size)));

@@ -6,6 +6,7 @@ use super::index::{Echo, Source};
 use super::json::{Piece, decode, is_json, pieces, raw_span};
 use super::table::{Growing, Neighbours, Pairs, Table};
 use super::token::tokens;
+use crate::json_pointer::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -305,7 +306,7 @@ impl Part {
         let text = self.texts.get(of.text as usize)?;
         let raw = text.content.get(of.start as usize..of.end as usize)?;
         let (start, end) = if self.decoded.contains_key(&segment) { raw_span(raw, span) } else { span };
-        let start_of = of.start as usize;
+        let start_of = of.start as usize + text.source.offset;
         Some(Place {
             kind: text.source.kind,
             place: text.source.place.clone(),
@@ -323,7 +324,7 @@ impl Part {
         }
         names.iter().rev().fold(String::new(), |mut pointer, name| {
             // Writing into a string has no failing case.
-            let _ = write!(pointer, "/{}", name.replace('~', "~0").replace('/', "~1"));
+            let _ = write!(pointer, "/{}", escape(name));
             pointer
         })
     }

@@ -51,9 +51,33 @@ impl<'s> Specs<'s> {
         self.all.iter().filter_map(of).fold(self.empty(), Self::with)
     }
 
-    /// Whether the schema has a property of this name.
+    /// Whether the schema has a property of this name, or lists it.
     pub(crate) fn declares(&self, name: &str) -> bool {
-        self.all.iter().any(|spec| spec.get("properties").and_then(|properties| properties.get(name)).is_some())
+        self.all.iter().any(|spec| {
+            let listed =
+                |names: &'s Value| Self { root: self.root, all: Vec::new() }.with(names).listed(&Value::from(name));
+            spec.get("properties").and_then(|properties| properties.get(name)).is_some()
+                || spec.get("propertyNames").and_then(listed).is_some()
+        })
+    }
+
+    /// Whether the schema says that any names may be given, and has not this one.
+    pub(crate) fn is_open_to(&self, name: &str) -> bool {
+        let is_open = |spec: &'s Value| {
+            let more = spec.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+            more || spec.get("patternProperties").is_some()
+        };
+        !self.declares(name) && self.all.iter().any(|spec| is_open(spec))
+    }
+
+    /// Whether a name chosen by the model is data: an entry of a table, or no plain word.
+    pub(crate) fn is_data(&self, name: &str) -> bool {
+        let is_table = |spec: &'s Value| {
+            spec.get("additionalProperties").is_some_and(Value::is_object) || spec.get("patternProperties").is_some()
+        };
+        let is_word = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.chars().all(|letter| letter.is_ascii_alphabetic() || matches!(letter, '_' | '-'));
+        !is_word || self.all.iter().any(|spec| is_table(spec))
     }
 
     /// Those of an item.

@@ -1,6 +1,6 @@
 //! Where a text stands, and the rules that lead to a place where it doesn't stand itself.
 
-use super::address::Address;
+use super::address::{Address, has_signs, keeps_signs};
 use super::calendar::is_weekday;
 use super::codes::is_known;
 use super::date::{self, Reading};
@@ -108,7 +108,7 @@ fn forms(word: &str) -> Vec<String> {
 impl Look<'_> {
     /// Where a text stands as it is.
     pub(crate) fn exact(&mut self, scope: Scope, value: &str) -> Option<Found> {
-        let spots = self.run(scope, &self.value(), &mut |_, span| Some(span));
+        let spots = self.written(scope, &self.value(), value);
         if spots.is_empty() {
             return None;
         }
@@ -118,6 +118,13 @@ impl Look<'_> {
         let slice = sorted.first().and_then(|spot| self.text(*spot).get(spot.span.0..spot.span.1));
         let is_same = slice.is_some_and(|slice| slice.to_lowercase() == trimmed);
         Found::new(spots, if is_same { How::Exact } else { How::Folded })
+    }
+
+    /// Where words of the value stand, with the signs of an address that it has.
+    fn written(&mut self, scope: Scope, words: &Words, value: &str) -> Vec<Spot> {
+        self.run(scope, words, &mut |text, span| {
+            text.get(span.0..span.1).is_some_and(|slice| keeps_signs(value, slice)).then_some(span)
+        })
     }
 
     /// Where a text or number stands, or a rule leads, without the words that follow the clock.
@@ -241,14 +248,15 @@ impl Look<'_> {
             return None;
         }
         let same: Vec<&Reading> = dates.iter().filter(|reading| (reading.start, reading.end) == span).collect();
-        let spots: Vec<Spot> = same.iter().flat_map(|reading| self.date(scope, reading.date)).collect();
+        let spots: Vec<Spot> = same.iter().flat_map(|reading| self.reading(scope, reading)).collect();
         Found::new(spots, How::Date).or_else(|| {
             if scope != Scope::Conversation {
                 return None;
             }
             let mut spots = Vec::new();
             for clock in self.stated_clocks().into_iter().chain(clock) {
-                spots.extend(same.iter().flat_map(|reading| self.relative(reading.date, clock)));
+                let single = same.iter().filter(|reading| reading.until.is_none());
+                spots.extend(single.flat_map(|reading| self.relative(reading.date, clock)));
             }
             Found::new(spots, How::Relative)
         })
@@ -276,8 +284,12 @@ impl Look<'_> {
             return None;
         }
         let mut found = Found { spots: Vec::new(), how: How::Path, has_untrusted_part: false };
-        for part in value.split(['/', '\\']).map(Words::of).filter(|words| !words.is_empty()) {
-            let spots = self.run(scope, &part, &mut |_, span| Some(span));
+        for part in value.split(['/', '\\']) {
+            let words = Words::of(part);
+            if words.is_empty() {
+                continue;
+            }
+            let spots = self.written(scope, &words, part);
             if spots.is_empty() {
                 return None;
             }
@@ -289,6 +301,9 @@ impl Look<'_> {
 
     /// The words in another number of the noun; or all content words in one segment, in any order.
     fn other_forms(&mut self, scope: Scope, value: &str, words: &Words) -> Option<Found> {
+        if has_signs(value) {
+            return None;
+        }
         // The forms of each word that stand anywhere, as alternatives.
         let mut known = Vec::new();
         let mut content = Vec::new();
@@ -325,9 +340,9 @@ impl Look<'_> {
     }
 
     fn part_before_comma(&mut self, scope: Scope, value: &str) -> Option<Found> {
-        let (first, _) = value.split_once(',').filter(|_| value.chars().count() <= PART)?;
+        let (first, _) = value.split_once(',').filter(|_| value.chars().count() <= PART && !has_signs(value))?;
         let words = Words::of(first);
-        let spots = self.run(scope, &words, &mut |_, span| Some(span));
+        let spots = self.written(scope, &words, first);
         Found::new(spots, How::Part).or_else(|| {
             let (spots, _) = self.code(scope, &words.whole)?;
             Found::new(spots, How::Part)

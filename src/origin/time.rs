@@ -2,6 +2,8 @@
 
 use super::date::{Tape, around};
 use super::look::{Look, Scope, Spot};
+use super::numeral::{cardinals, spoken};
+use super::token::Words;
 use std::fmt::Write as _;
 
 /// A time of day in a text.
@@ -42,6 +44,7 @@ pub(crate) fn read(text: &str) -> Vec<Reading> {
         if let Some(hour) = tape.number(at, 2).filter(|hour| *hour < 25 && !is_inner) {
             found.extend(clock(&tape, at, hour));
         }
+        found.extend(in_words(&tape, at));
     }
     found
 }
@@ -103,6 +106,114 @@ fn clock(tape: &Tape<'_>, at: usize, hour: u32) -> Option<Reading> {
     Some(Reading { hour, minute: minute.unwrap_or(0), is_certain, start: tape.start(at), end: tape.end(last) })
 }
 
+const PAST: [&str; 2] = ["past", "after"];
+const BEFORE: [&str; 4] = ["to", "before", "till", "til"];
+
+/// A number below 60 in words or digits, and its last token. What goes on with another number is none.
+fn small(tape: &Tape<'_>, at: usize) -> Option<(u32, usize)> {
+    let is_beside = |at: usize| matches!(tape.gap(at), " " | "-" | "\u{a0}");
+    let of_words = |first: usize, last: usize| {
+        let words = (first..=last).map(|at| tape.word(at)).collect::<Vec<_>>().join(" ");
+        spoken(&Words::of(&words)).and_then(|number| number.small()).filter(|number| *number < 60)
+    };
+    if let Some(number) = tape.number(at, 2) {
+        return Some((number, at));
+    }
+    let single = of_words(at, at)?;
+    // "five" in "twenty five" is no number of its own.
+    let is_inner = at > 0 && is_beside(at - 1) && of_words(at - 1, at).is_some_and(|both| both > 20 && single < 10);
+    let both =
+        Some(at + 1).filter(|_| single >= 20 && is_beside(at)).and_then(|last| Some((of_words(at, last)?, last)));
+    (!is_inner).then(|| both.filter(|(number, _)| number % 10 > 0).unwrap_or((single, at)))
+}
+
+/// "half past five", "ten minutes to 6", "five thirty", "five o'clock": an hour of twelve, as people say it.
+fn in_words(tape: &Tape<'_>, at: usize) -> Option<Reading> {
+    let hour = |at: usize| small(tape, at).filter(|(hour, _)| (1..=12).contains(hour));
+    let is_spaced = |at: usize| tape.gap(at).trim().is_empty();
+    let share = match tape.word(at) {
+        "half" | "halb" => Some((30, at)),
+        "quarter" => Some((15, at)),
+        _ => small(tape, at),
+    };
+    let counted = share.filter(|(minute, last)| *minute < 60 && is_spaced(*last)).and_then(|(minute, last)| {
+        let joint = tape.skip(last + 1, &["minutes", "minute"]);
+        let (hour, end) = hour(joint + 1)?;
+        let is_past = PAST.contains(&tape.word(joint));
+        // "5 to 6" are two numbers.
+        let is_before = BEFORE.contains(&tape.word(joint)) && (tape.number(at, 2).is_none() || joint > last + 1);
+        (is_past || is_before).then_some(if is_past { (hour, minute, end) } else { (hour + 11, 60 - minute, end) })
+    });
+    let said = counted.or_else(|| {
+        if tape.word(at) == "halb" {
+            let is_next = |hour: &u32| {
+                cardinals(*hour).iter().any(|names| names.split('|').any(|name| name == tape.word(at + 1)))
+            };
+            return (1..=12).find(is_next).map(|hour| (hour + 11, 30, at + 1));
+        }
+        // In digits, "5 30" is no time; and "six" in "ten to six" is that of the whole.
+        let is_counted = || {
+            let joint = at.checked_sub(1).map(|joint| tape.word(joint)).unwrap_or_default();
+            let share = at.checked_sub(2).map(|share| tape.word(share)).unwrap_or_default();
+            (PAST.contains(&joint) || BEFORE.contains(&joint))
+                && (matches!(share, "half" | "quarter" | "minutes") || spoken(&Words::of(share)).is_some())
+        };
+        let (hour, last) = hour(at).filter(|_| tape.number(at, 2).is_none() && !is_counted())?;
+        if tape.word(last + 1) == "o" && tape.word(last + 2) == "clock" {
+            return Some((hour, 0, last + 2));
+        }
+        let from = tape.skip(last + 1, &["oh", "o"]);
+        let minutes = small(tape, from).filter(|(minute, _)| {
+            is_spaced(last) && tape.number(from, 2).is_none() && (*minute >= 10 || from > last + 1)
+        });
+        let has_half = || half(tape, last).map(|_| (hour, 0, last));
+        minutes.map(|(minute, end)| (hour, minute, end)).or_else(has_half)
+    });
+    let (hour, minute, last) = said?;
+    let (hour, minute) = if minute == 60 { (hour + 1, 0) } else { (hour, minute) };
+    let half = half(tape, last);
+    let hour = hour % 12 + if half.is_some_and(|(is_late, _)| is_late) { 12 } else { 0 };
+    let end = tape.end(half.map_or(last, |(_, last)| last));
+    Some(Reading { hour, minute, is_certain: half.is_some(), start: tape.start(at), end })
+}
+
+/// The rows of words that a time may begin with, as people say it: "half past five".
+fn rows_in_words(time: Reading) -> Vec<String> {
+    let named = |hour: u32| {
+        let hour = (hour + 11) % 12 + 1;
+        format!("{hour}|{}", cardinals(hour).join("|"))
+    };
+    let (hour, next) = (named(time.hour), named(time.hour + 1));
+    let word = |number: u32| cardinals(number).into_iter().next().unwrap_or_default();
+    let (past, before) = (PAST.join("|"), BEFORE.join("|"));
+    let mut rows = vec![format!("{hour} o clock")];
+    let mut put = |share: &str, joint: &str, hour: &str| {
+        rows.extend([format!("{share} {joint} {hour}"), format!("{share} minutes {joint} {hour}")]);
+    };
+    match time.minute {
+        15 => put("quarter", &past, &hour),
+        45 => put("quarter", &before, &next),
+        30 => put("half", &past, &hour),
+        _ => {}
+    }
+    if time.minute > 0 {
+        for share in [time.minute.to_string(), word(time.minute)] {
+            put(&share, &past, &hour);
+        }
+        for share in [(60 - time.minute).to_string(), word(60 - time.minute)] {
+            put(&share, &before, &next);
+        }
+        let zero = if time.minute < 10 { "oh|o " } else { "" };
+        rows.push(format!("{hour} {zero}{}", word(time.minute)));
+    }
+    if time.minute == 30 {
+        rows.push(format!("halb {next}"));
+    }
+    let halves = format!("am|pm|a|p|in|at|{}", LATE.join("|"));
+    rows.extend((time.minute == 0).then(|| format!("{hour} {halves}")));
+    rows
+}
+
 /// The rows that a time may begin with.
 fn rows(time: Reading) -> Vec<String> {
     let twelve = if time.hour.is_multiple_of(12) { 12 } else { time.hour % 12 };
@@ -112,7 +223,8 @@ fn rows(time: Reading) -> Vec<String> {
         // Writing into a string has no failing case.
         let _ = write!(hours, "|{}", twelve + 12);
     }
-    let mut rows = vec![format!("{hours} {minute:02}"), format!("{hours} h|点|時 {minute:02}")];
+    let mut rows = rows_in_words(time);
+    rows.extend([format!("{hours} {minute:02}"), format!("{hours} h|点|時 {minute:02}")]);
     if minute == 0 {
         rows.push(format!("{hours} am|pm|a|p|o|in|at|{}|{}", HOURS.join("|"), LATE.join("|")));
         if hour.is_multiple_of(12) {
@@ -154,5 +266,20 @@ mod tests {
         assert_eq!(of("at noon or 9:30"), [(12, 0), (9, 30)]);
         assert_eq!(of("12 am"), [(0, 0)]);
         assert_eq!(of("5 people and 3.50 euros"), []);
+        for (text, time) in [
+            ("half past five", (5, 30)),
+            ("a quarter to six in the evening", (17, 45)),
+            ("twenty-five past 5", (5, 25)),
+            ("ten minutes before twelve", (11, 50)),
+            ("five thirty pm", (17, 30)),
+            ("nine oh five", (9, 5)),
+            ("five o'clock", (5, 0)),
+            ("halb sechs", (5, 30)),
+            ("seven in the morning", (7, 0)),
+            ("half past twelve", (0, 30)),
+        ] {
+            assert_eq!(of(text), [time], "{text}");
+        }
+        assert_eq!(of("half of twenty five rooms, five people, 5 to 6"), []);
     }
 }

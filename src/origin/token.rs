@@ -90,6 +90,7 @@ struct Open {
     end: usize,
     chars: usize,
     is_lower: bool,
+    is_hangul: bool,
 }
 
 impl Open {
@@ -105,12 +106,16 @@ impl Open {
     /// Takes a character of this class: it goes on with the token, or ends it and begins another.
     fn step(&mut self, class: Class, at: usize, c: char, each: &mut impl FnMut(&str, usize, usize)) {
         let is_camel = class == Class::Letter && self.is_lower && c.is_uppercase();
-        if class != self.class || class == Class::Single || is_camel || self.chars >= LONGEST {
+        // Korean endings stand directly behind words of other scripts.
+        let is_hangul = matches!(u32::from(c), 0xac00..=0xd7a3);
+        let is_ending = class == Class::Letter && self.is_hangul != is_hangul;
+        if class != self.class || class == Class::Single || is_camel || is_ending || self.chars >= LONGEST {
             self.close(each);
             self.start = at;
         }
         self.class = class;
         self.is_lower = c.is_lowercase();
+        self.is_hangul = is_hangul;
         self.end = at + c.len_utf8();
         self.chars += 1;
     }
@@ -240,6 +245,7 @@ mod tests {
         assert_eq!(of("Ｆｕｌｌ ５ Größe Zürich"), ["full", "5", "grosse", "zurich"]);
         assert_eq!(of("明天去 ガス ｶﾞ"), ["明", "天", "去", "カ\u{3099}", "ス", "カ\u{3099}"]);
         assert_eq!(of("½ ²"), ["2"]);
+        assert_eq!(of("KT로 보내").len(), 3);
         assert_eq!(of("e\u{301}te\u{301}"), ["ete"]);
         assert_eq!(of("٤٢"), ["42"]);
         assert_eq!(of(&"x".repeat(130)).len(), 3);

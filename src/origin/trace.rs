@@ -2,13 +2,16 @@
 
 use super::address::Address;
 use super::composed::{addresses, is_composed, is_named_composed, pieces};
-use super::from::{How, Kind, Origin, Piece};
+use super::from::{How, Kind, Origin, Piece, Place};
 use super::index::{Index, Texts};
+use super::leaves::{Step, inside};
 use super::look::{Called, Look, Scope, Spot};
 use super::number::Decimal;
 use super::relative::Clock;
 use super::schema::{Specs, is_example};
 use super::text::Found;
+use super::token::Words;
+use crate::json_pointer::escape;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,38 +87,43 @@ struct Leaf<'v> {
     name: &'v str,
     value: &'v Value,
     specs: Specs<'v>,
+    /// The names on the way to it that the model has chosen.
+    chosen: Vec<&'v str>,
 }
 
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+impl<'v> Leaf<'v> {
+    /// A value in this one.
+    fn inside(&self, step: Step<'v>, pointer: String, value: &'v Value) -> Self {
+        let Leaf { argument, name, specs, .. } = self;
+        let mut chosen = self.chosen.clone();
+        let (name, specs) = match step {
+            // A name that the model has chosen makes no text of a value.
+            Step::Name(own) if !specs.declares(own) => {
+                if specs.is_data(own) {
+                    chosen.push(own);
+                }
+                (*name, specs.property(own))
+            }
+            Step::Name(own) => (own, specs.property(own)),
+            Step::Position(at) => (*name, specs.item(at)),
+        };
+        Leaf { pointer, argument, name, value, specs, chosen }
+    }
 }
 
 /// Collects the leaves; false once there are too many.
 fn walk<'v>(leaf: Leaf<'v>, judging: &Judging, found: &mut Vec<Leaf<'v>>) -> bool {
     let is_one = judging.references.contains_key(&leaf.pointer) || judging.filled.contains(&leaf.pointer);
-    let Leaf { pointer, argument, name, value, specs } = &leaf;
-    match value {
-        // A whole value that the schema lists, or that has no items, is judged as one.
-        _ if is_one || specs.listed(value).is_some() => {}
-        Value::Object(fields) => {
-            return fields.iter().all(|(key, value)| {
-                let pointer = format!("{pointer}/{}", escaped(key));
-                let argument = if argument.is_empty() { key } else { *argument };
-                // A name that the model has chosen makes no text of a value.
-                let name = if specs.declares(key) { key } else { *name };
-                walk(Leaf { pointer, argument, name, value, specs: specs.property(key) }, judging, found)
-            });
+    // A whole value that the schema lists is judged as one.
+    if !is_one && leaf.specs.listed(leaf.value).is_none() {
+        let before = found.len();
+        let is_whole = inside(leaf.value, &leaf.pointer, &mut |step, pointer, value| {
+            walk(leaf.inside(step, pointer, value), judging, found)
+        });
+        // The names that lead to an empty object are judged, too.
+        if let Some(is_whole) = is_whole.filter(|_| leaf.chosen.is_empty() || found.len() > before) {
+            return is_whole;
         }
-        Value::Array(items) => {
-            return items.iter().enumerate().all(|(at, value)| {
-                walk(
-                    Leaf { pointer: format!("{pointer}/{at}"), argument, name, value, specs: specs.item(at) },
-                    judging,
-                    found,
-                )
-            });
-        }
-        _ => {}
     }
     if found.len() == LEAVES {
         return false;
@@ -138,12 +146,13 @@ pub fn trace(
     let mut leaves = Vec::new();
     let root = Specs::new(parameters);
     let is_whole = arguments.iter().all(|(name, value)| {
-        let pointer = format!("/{}", escaped(name));
-        walk(Leaf { pointer, argument: name, name, value, specs: root.property(name) }, judging, &mut leaves)
+        let pointer = format!("/{}", escape(name));
+        let chosen = if root.is_open_to(name) && root.is_data(name) { vec![name.as_str()] } else { Vec::new() };
+        walk(Leaf { pointer, argument: name, name, value, specs: root.property(name), chosen }, judging, &mut leaves)
     });
     index.with(|texts| {
         let called = Called::new(parameters, &judging.description);
-        let mut tracer = Tracer { look: Look::new(texts, &called), texts, judging };
+        let mut tracer = Tracer { look: Look::new(texts, &called), texts, judging, names: BTreeMap::new() };
         let mut origins: Vec<_> = leaves.into_iter().map(|leaf| (leaf.pointer.clone(), tracer.origin(&leaf))).collect();
         if !is_whole {
             origins.push((String::new(), tracer.unknown()));
@@ -156,6 +165,8 @@ struct Tracer<'a> {
     look: Look<'a>,
     texts: &'a Texts,
     judging: &'a Judging,
+    /// The origins of names that the model has chosen, by the argument and the names.
+    names: BTreeMap<(String, String, String), Origin>,
 }
 
 impl Tracer<'_> {
@@ -163,7 +174,28 @@ impl Tracer<'_> {
         Origin { untrusted: self.texts.has_untrusted, ..Origin::of(Kind::Unknown) }
     }
 
+    /// The origin of a value, or that of a name on the way to it which is less certain.
     fn origin(&mut self, leaf: &Leaf<'_>) -> Origin {
+        let mut origin = self.of_value(leaf);
+        if self.judging.filled.contains(&leaf.pointer) {
+            return origin;
+        }
+        let doubt = |origin: &Origin| (!origin.is_stated(), origin.untrusted && !origin.weak);
+        for name in &leaf.chosen {
+            let key = (leaf.argument.to_owned(), leaf.name.to_owned(), (*name).to_owned());
+            let named = match self.names.get(&key) {
+                Some(known) => known.clone(),
+                None => Origin { pieces: Vec::new(), ..self.text(name, leaf) },
+            };
+            if doubt(&named) > doubt(&origin) {
+                origin = named.clone();
+            }
+            self.names.insert(key, named);
+        }
+        origin
+    }
+
+    fn of_value(&mut self, leaf: &Leaf<'_>) -> Origin {
         if let Some(reference) = self.judging.references.get(&leaf.pointer) {
             let Reference { place, untrusted } = reference.clone();
             return Origin { place, untrusted, how: How::Reference, ..Origin::of(Kind::Reference) };
@@ -195,7 +227,13 @@ impl Tracer<'_> {
             let (spots, how) = self.look.digits_of_schema(number, self.is_strict(leaf))?;
             self.look.origin(spots, how)
         });
-        let origin = origin.unwrap_or_else(|| {
+        let answered = |tracer: &mut Self| {
+            tracer.answered(leaf.value, |look| {
+                let (spots, how) = look.number(Scope::Model, number)?;
+                Found::new(spots, how)
+            })
+        };
+        let origin = origin.or_else(|| answered(self)).unwrap_or_else(|| {
             let words = self.look.number(Scope::Model, number);
             let words = words.and_then(|(spots, how)| self.look.origin(spots, how));
             self.nowhere(words, None)
@@ -208,13 +246,14 @@ impl Tracer<'_> {
         if words.is_empty() {
             return Origin::of(Kind::Exempt);
         }
-        let composed = self.judging.composed.contains(leaf.argument) || is_composed(leaf.name, text, words.len());
+        let is_named = self.judging.composed.contains(leaf.argument) || is_named_composed(leaf.name, text);
+        let composed = is_named || is_composed("", text, words.len());
         let is_weak = words.whole.chars().count() <= WEAK_TEXT;
         let clock = self.judging.clock;
-        let is_named = self.judging.composed.contains(leaf.argument) || is_named_composed(leaf.name, text);
         let is_part = !is_named && Address::of(text).is_none();
-        let inside = if is_part { self.address_inside(text) } else { None };
-        if let Some(origin) = inside.as_ref().filter(|origin| !origin.is_stated()) {
+        let (inside, is_all) = if is_part { self.address_inside(text) } else { (None, false) };
+        // "<ada@home.example>" is that address.
+        if let Some(origin) = inside.as_ref().filter(|origin| is_all || !origin.is_stated()) {
             return origin.clone();
         }
         if inside.is_some() {
@@ -236,7 +275,10 @@ impl Tracer<'_> {
         let is_strict = self.is_strict(leaf);
         let schema = self.look.text_of_schema(text, is_strict);
         let schema = schema.and_then(|(spots, how)| self.look.origin(spots, how));
-        let origin = schema.unwrap_or_else(|| {
+        let answered = |tracer: &mut Self| {
+            tracer.answered(&Value::from(text), |look| look.string(Scope::Model, text, false, None))
+        };
+        let origin = schema.or_else(|| answered(self)).unwrap_or_else(|| {
             let words = if self.look.is_blank(Scope::Model) { None } else { self.look.exact(Scope::Model, text) };
             let words = words.and_then(|found| self.look.origin(found.spots, found.how));
             self.nowhere(words, Some(text))
@@ -244,13 +286,19 @@ impl Tracer<'_> {
         with(weakened(origin, is_weak))
     }
 
-    /// The least trusted origin of the addresses in a value that is more than one address.
-    fn address_inside(&mut self, text: &str) -> Option<Origin> {
-        let found: Vec<Origin> = addresses(text)
-            .into_iter()
-            .map(|(start, end)| self.piece(text.get(start..end).unwrap_or_default()))
-            .collect();
-        found.into_iter().max_by_key(|origin| (!origin.is_stated(), origin.untrusted))
+    /// The least trusted origin of the addresses in a value that is more than one address, and whether it has no other
+    /// words.
+    fn address_inside(&mut self, text: &str) -> (Option<Origin>, bool) {
+        let mut rest = text.to_owned();
+        let mut found = Vec::new();
+        for (start, end) in addresses(text) {
+            found.push(self.piece(text.get(start..end).unwrap_or_default()));
+            rest = rest.get(..start).unwrap_or_default().to_owned()
+                + &" ".repeat(end - start)
+                + rest.get(end..).unwrap_or_default();
+        }
+        let is_all = !found.is_empty() && Words::of(&rest).is_empty();
+        (found.into_iter().max_by_key(|origin| (!origin.is_stated(), origin.untrusted)), is_all)
     }
 
     /// The origin of an address, id or long number inside a text.
@@ -259,10 +307,33 @@ impl Tracer<'_> {
         if !self.look.steps.take(PIECE) {
             return self.unknown();
         }
-        match self.look.vouched(|look, scope| look.string(scope, item, false, None)) {
-            Some(found) => self.found(found),
-            None => self.look.repeated().unwrap_or_else(|| self.nowhere(None, Some(item))),
+        if let Some(found) = self.look.vouched(|look, scope| look.string(scope, item, false, None)) {
+            return self.found(found);
         }
+        let repeated = self.look.repeated();
+        let string = |look: &mut Look<'_>| look.string(Scope::Model, item, false, None);
+        let found = repeated.or_else(|| self.answered(&Value::from(item), string));
+        found.unwrap_or_else(|| self.nowhere(None, Some(item)))
+    }
+
+    /// The origin of a value in the answer of a run below: a model has written it, so it is looked up there.
+    fn answered(&mut self, value: &Value, search: impl Fn(&mut Look<'_>) -> Option<Found>) -> Option<Origin> {
+        if !self.texts.has_answers {
+            return None;
+        }
+        let found = search(&mut self.look)?;
+        let arguments = Map::from_iter([("value".to_owned(), value.clone())]);
+        let judging = Judging { clock: self.judging.clock, ..Judging::default() };
+        found.spots.iter().find_map(|spot| {
+            let source = &self.look.part(spot.part).texts.get(spot.text as usize)?.source;
+            let (_, there) = trace(source.below.as_ref()?, &arguments, &Value::Null, &judging).pop()?;
+            let within = |place: &str| {
+                if place.is_empty() { source.place.clone() } else { format!("{}/{place}", source.place).into() }
+            };
+            let others = there.others.iter().map(|other| Place { place: within(&other.place), ..other.clone() });
+            let is_stated = there.is_stated() && there.kind != Kind::Composed;
+            is_stated.then(|| Origin { place: within(&there.place), others: others.collect(), ..there.clone() })
+        })
     }
 
     fn is_strict(&self, leaf: &Leaf<'_>) -> bool {
@@ -284,7 +355,11 @@ impl Tracer<'_> {
         }
         match self.judging.media {
             Media::Absent => words.unwrap_or_else(|| Origin::of(Kind::None)),
-            media => Origin { untrusted: media == Media::Untrusted, ..Origin::of(Kind::Seen) },
+            media => {
+                // It may have been made up after an untrusted text was read.
+                let untrusted = media == Media::Untrusted || self.texts.has_untrusted;
+                Origin { untrusted, ..Origin::of(Kind::Seen) }
+            }
         }
     }
 

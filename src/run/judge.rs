@@ -4,16 +4,18 @@ use super::machine::{RunMachine, SharedLimits};
 use super::plan::Planned;
 use super::repetition;
 use super::texts_above::place_in_words;
-use super::traced_texts::Origins;
+use super::traced_texts::{Origins, arguments_of};
+use super::untrusted::inherits_untrusted;
 use crate::codes::Code;
+use crate::json_pointer::unescape;
 use crate::origin::{Kind, Origin};
 use crate::protocol::{Move, ToolCall};
 use crate::reply::Value;
 use crate::reply::violation::{RefusedCalls, Violation};
 use crate::ticket::{Ticket, TicketId};
-use crate::tool::{Approval, Level, ToolKind, ToolSpec, is_made_up, made_up_in};
+use crate::tool::{Approval, Level, ToolKind, ToolSpec, made_up_in};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Bytes of a value in what the model is told.
@@ -63,10 +65,16 @@ impl RunMachine {
         let (mut refused, mut unstated) = (RefusedCalls::default(), Vec::new());
         let mut place = None;
         let tools = Arc::clone(&self.setup.tools);
-        let untrusted = planned.iter().filter(|call| tools.get(&call.tool).is_some_and(|spec| spec.untrusted));
-        self.traced.opening = untrusted.map(|call| call.ticket).collect();
+        let has_read = self.state.conversation.untrusted;
+        let untrusted = planned.iter().filter(|call| {
+            let spec = tools.get(&call.tool);
+            spec.is_some_and(|spec| spec.untrusted)
+                || (has_read && inherits_untrusted(call.kind, spec))
+                || self.shows_untrusted_part(&call.tool, &call.arguments)
+        });
+        let opening = untrusted.map(|call| call.ticket).collect();
         for call in planned {
-            let found = self.judge_call(call, now);
+            let found = self.judge_call(call, &opening, now);
             if found.is_empty() {
                 continue;
             }
@@ -102,7 +110,7 @@ impl RunMachine {
     }
 
     /// The values for which a call is refused. Decides whether it needs approval for one that is not refused.
-    fn judge_call(&mut self, call: &mut Planned, now: f64) -> Vec<Unstated> {
+    fn judge_call(&mut self, call: &mut Planned, opening: &BTreeSet<TicketId>, now: f64) -> Vec<Unstated> {
         let tools = Arc::clone(&self.setup.tools);
         let Some(spec) = tools.get(&call.tool) else { return Vec::new() };
         let is_function = matches!(spec.kind, ToolKind::Function);
@@ -112,8 +120,8 @@ impl RunMachine {
         if !is_judged && !has_example && !spec.asks_untrusted && call.approval == Approval::NotNeeded {
             return Vec::new();
         }
-        let origins = self.trace_call(call, spec, now);
-        let arguments: Json = serde_json::from_str(&call.arguments.to_json()).unwrap_or_default();
+        let origins = self.trace_call(call, spec, opening, now);
+        let arguments = Json::Object(arguments_of(&call.arguments).unwrap_or_default());
         let mut found = Vec::new();
         let mut reasons = Vec::new();
         for (pointer, origin) in &origins {
@@ -151,7 +159,7 @@ impl RunMachine {
             return false;
         }
         match arguments {
-            Value::String(text) => made_up_in(text).any(|found| self.is_example_value(found)),
+            Value::String(text) => made_up_in(text).into_iter().any(|found| self.is_example_value(found)),
             Value::Array(items) => items.iter().any(|item| self.has_example_value(item)),
             Value::Object(fields) => fields.iter().any(|(_, value)| self.has_example_value(value)),
             _ => false,
@@ -160,15 +168,17 @@ impl RunMachine {
 
     /// Whether a text is a value of the example, or has one in it, that stands nowhere else.
     fn repeats_example(&mut self, text: &str, origin: &Origin, now: f64) -> bool {
-        if self.is_example_value(text) {
-            return matches!(origin.kind, Kind::None | Kind::Example);
+        let mut found = made_up_in(text);
+        found.retain(|found| self.is_example_value(found));
+        let is_whole = found.iter().any(|found| found.eq_ignore_ascii_case(text.trim()));
+        if is_whole && origin.is_stated() && origin.kind != Kind::Composed {
+            return false;
         }
-        let found: Vec<&str> = made_up_in(text).filter(|found| self.is_example_value(found)).collect();
         found.into_iter().any(|found| !self.is_stated_text(found, now))
     }
 
-    fn is_example_value(&self, text: &str) -> bool {
-        is_made_up(text) && self.setup.examples.iter().any(|message| message.content.contains(text))
+    fn is_example_value(&self, made_up: &str) -> bool {
+        self.setup.examples.iter().any(|message| message.content.contains(made_up))
     }
 
     /// Refuses an answer that repeats what the model was told of a refused reply, or a value of the example.
@@ -231,9 +241,9 @@ fn reason(pointer: &str, origin: &Origin) -> String {
 }
 
 /// The argument of the first level that a pointer leads into.
-fn argument_of(pointer: &str) -> String {
+pub(super) fn argument_of(pointer: &str) -> String {
     let first = pointer.strip_prefix('/').unwrap_or(pointer).split('/').next().unwrap_or_default();
-    first.replace("~1", "/").replace("~0", "~")
+    unescape(first)
 }
 
 fn is_optional(spec: &ToolSpec, argument: &str) -> bool {
@@ -245,7 +255,7 @@ fn is_optional(spec: &ToolSpec, argument: &str) -> bool {
 fn named_pointer(pointer: &str) -> String {
     let mut name = String::new();
     for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
+        let part = unescape(part);
         if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
             name.extend(["[", &part, "]"]);
         } else {

@@ -1,12 +1,17 @@
 //! The texts of the runs above a child run. A model has written its task, and had them when it did: a value of the task
 //! keeps the origin that it had there.
 
+use super::event::Start;
 use super::machine::RunMachine;
+use super::record;
 use super::said::Words;
-use super::traced_texts::{arguments_of, echo_of};
-use crate::origin::{Echo, Index, Kind, Media, Source};
+use super::traced_texts::arguments_of;
+use crate::origin::{Echo, Index, Kind, Media, Origin, Source};
 use crate::protocol::Role;
-use crate::ticket::{Outcome, Ticket, TicketKind};
+use crate::ticket::{Outcome, Ticket, TicketId, TicketKind};
+use crate::tool::ToolKind;
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A text, and what it is.
@@ -72,9 +77,11 @@ impl RunMachine {
         for id in self.state.calls.tickets.ended() {
             if let Some(ticket) = self.state.calls.tickets.get(*id) {
                 // A value that was not traced keeps no origin: it has its place elsewhere.
-                let echo = ticket.arguments.as_deref().and_then(arguments_of);
-                let echo = echo.map_or_else(Vec::new, |arguments| echo_of(arguments, &ticket.origins));
-                texts.extend(result_text(ticket, echo));
+                let echo = || {
+                    let arguments = ticket.arguments.as_deref().and_then(arguments_of);
+                    arguments.map_or_else(Vec::new, |arguments| self.echo_of(ticket, arguments, &ticket.origins))
+                };
+                texts.extend(self.result_text(ticket, &self.traced.answers, echo));
             }
         }
         let is_lost = self.has_lost_texts();
@@ -95,7 +102,12 @@ impl RunMachine {
         // The task of a child run is a model's words.
         let task = if start.parent.is_some() { Kind::Model } else { Kind::Task };
         let mut texts = vec![(Source::new(task, ""), Arc::clone(&start.task))];
+        let is_handed_over = record::is_handed_over(&start.messages);
         for (position, message) in start.messages.iter().enumerate() {
+            if is_handed_over && !start.untrusted {
+                texts.extend(record::texts_of(message, &format!("M{}", position + 1), self.has_replied(position)));
+                continue;
+            }
             // The task replies to the last answer.
             if matches!(message.role, Role::User | Role::Assistant) {
                 let kind = if start.untrusted { Kind::Result } else { Kind::User };
@@ -108,6 +120,65 @@ impl RunMachine {
             texts.push((Source::new(Kind::Instructions, ""), Arc::clone(instructions)));
         }
         texts
+    }
+
+    /// Whether the user has replied to a message of a conversation that was handed over. The task is new, or the last
+    /// words of the user there.
+    fn has_replied(&self, position: usize) -> bool {
+        let Start { messages, task, .. } = &self.start;
+        let later = messages.get(position + 1..).unwrap_or_default();
+        let last = messages.iter().rev().find(|message| message.role == Role::User);
+        later.iter().any(|message| message.role == Role::User)
+            || !last.is_some_and(|message| message.content.contains(&**task))
+    }
+
+    /// What a run that has answered, or ended without, leaves to the run above: the texts in which its answer is looked up.
+    pub fn texts_of_answer(&mut self) -> Arc<Index> {
+        let below = self.texts_below();
+        let mut index = Index::new();
+        for (source, text) in &below.texts {
+            index.add(source.clone(), Arc::clone(text));
+        }
+        // What it has seen in an image or file is not known.
+        if self.state.conversation.words_lost || below.media != Media::Absent {
+            index.lose();
+        }
+        Arc::new(index)
+    }
+
+    /// The result of a call, if it has one. A model has written that of a run below.
+    pub(super) fn result_text(
+        &self,
+        ticket: &Ticket,
+        answers: &BTreeMap<TicketId, Arc<Index>>,
+        echo: impl FnOnce() -> Vec<Echo>,
+    ) -> Option<Text> {
+        // A person who denies a call may repeat its values.
+        let outcome = ticket.outcome.as_ref().filter(|outcome| !matches!(outcome, Outcome::Denied { .. }))?;
+        let is_wait = self.setup.tools.get(&ticket.tool).is_some_and(|spec| spec.kind == ToolKind::Wait);
+        // Those that it has waited for have results of their own, and so has what it shows a part of.
+        if is_wait || ticket.reads.is_some() {
+            return None;
+        }
+        let place = ticket.id.to_string();
+        let source = if ticket.kind == TicketKind::Task {
+            let below = answers.get(&ticket.id).map_or_else(lost, Arc::clone);
+            Source { below: Some(below), ..Source::new(Kind::Model, &place) }
+        } else {
+            Source { echo: echo(), ..Source::new(Kind::Result, &place) }
+        };
+        Some((Source { untrusted: ticket.untrusted, ..source }, Arc::from(outcome.text())))
+    }
+
+    /// The values of a call with their origins.
+    pub(super) fn echo_of(
+        &self,
+        ticket: &Ticket,
+        arguments: Map<String, Json>,
+        origins: &[(String, Origin)],
+    ) -> Vec<Echo> {
+        let parameters = self.setup.tools.get(&ticket.tool).map_or(&Json::Null, |spec| &spec.parameters);
+        Echo::of_call(&Json::Object(arguments), origins, parameters)
     }
 
     /// The user's words after the first `known` ones.
@@ -133,21 +204,23 @@ impl RunMachine {
     }
 }
 
-/// The result of a call, if it has one.
-pub(super) fn result_text(ticket: &Ticket, echo: Vec<Echo>) -> Option<Text> {
-    // A person who denies a call may repeat its values.
-    let outcome = ticket.outcome.as_ref().filter(|outcome| !matches!(outcome, Outcome::Denied { .. }))?;
-    let place = ticket.id.to_string().into();
-    let source = Source { kind: Kind::Result, place, untrusted: ticket.untrusted, echo };
-    Some((source, Arc::from(outcome.text())))
+/// The texts of a run that are not at hand.
+fn lost() -> Arc<Index> {
+    let mut index = Index::new();
+    index.lose();
+    Arc::new(index)
 }
 
 /// Where a text of a run stands, in words.
 pub(super) fn place_in_words(place: &str) -> String {
     let own = place.trim_start_matches("../");
-    match place.len() - own.len() {
-        0 => own.to_owned(),
-        3 => format!("{own} of the run above"),
-        _ => format!("{own} of a run above"),
+    let above = match place.len() - own.len() {
+        0 => "",
+        3 => " of the run above",
+        _ => " of a run above",
+    };
+    match own.rsplit_once('/') {
+        Some((call, text)) => format!("{text} of the run of {}{above}", call.rsplit('/').next().unwrap_or(call)),
+        None => format!("{own}{above}"),
     }
 }

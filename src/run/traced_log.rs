@@ -38,11 +38,12 @@ impl TracedLog {
         self.first == first
     }
 
-    /// Reads the records that were added.
+    /// Reads the records that were added. `run` has the texts of the runs below.
     ///
     /// # Errors
     /// They can't follow.
-    pub fn read(&mut self, records: &[Arc<Record>]) -> Result<(), LoadError> {
+    pub fn read(&mut self, run: &RunMachine, records: &[Arc<Record>]) -> Result<(), LoadError> {
+        self.machine.traced.answers.clone_from(&run.traced.answers);
         for record in records.get(self.read..).unwrap_or_default() {
             if let Event::TicketOpened(opened) = &record.event
                 && opened.origins.is_empty()

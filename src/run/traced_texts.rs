@@ -5,7 +5,6 @@ use super::machine::RunMachine;
 use super::opened::Opened;
 use super::plan::{Planned, References};
 use super::reference;
-use super::texts_above::result_text;
 use crate::origin::{Clock, Echo, Index, Judging, Kind, Media, Origin, Reference, Source, trace};
 use crate::reply::Value;
 use crate::ticket::{Ticket, TicketId};
@@ -24,14 +23,22 @@ pub(super) struct TracedTexts {
     index: Option<Box<Index>>,
     words: usize,
     results: BTreeSet<TicketId>,
-    /// The calls of the reply that is judged whose results will be untrusted.
-    pub(super) opening: BTreeSet<TicketId>,
+    /// The texts of runs below that have answered, by their calls.
+    pub(super) answers: BTreeMap<TicketId, Arc<Index>>,
 }
 
 impl RunMachine {
     /// Where each value of a call comes from, as far as the run has come.
-    pub(super) fn trace_call(&mut self, call: &Planned, spec: &ToolSpec, now: f64) -> Origins {
-        self.trace_arguments(&call.arguments, &call.references, spec, now)
+    ///
+    /// `opening` has those calls of its reply whose results will be untrusted.
+    pub(super) fn trace_call(
+        &mut self,
+        call: &Planned,
+        spec: &ToolSpec,
+        opening: &BTreeSet<TicketId>,
+        now: f64,
+    ) -> Origins {
+        self.trace_arguments(&call.arguments, &call.references, spec, opening, now)
     }
 
     /// The same for a call that stands in the log.
@@ -48,14 +55,21 @@ impl RunMachine {
         let mentions = reference::mentions(&opened.arguments, false).into_iter();
         let references: References =
             mentions.filter_map(|mention| Some((mention.pointer, named(mention.name)?))).collect();
-        self.trace_arguments(&opened.arguments, &references, spec, now)
+        self.trace_arguments(&opened.arguments, &references, spec, &BTreeSet::new(), now)
     }
 
-    fn trace_arguments(&mut self, arguments: &Value, references: &References, spec: &ToolSpec, now: f64) -> Origins {
+    fn trace_arguments(
+        &mut self,
+        arguments: &Value,
+        references: &References,
+        spec: &ToolSpec,
+        opening: &BTreeSet<TicketId>,
+        now: f64,
+    ) -> Origins {
         let Some(arguments) = arguments_of(arguments) else { return Vec::new() };
         let references = references.iter().map(|(pointer, ticket)| {
             let known = self.state.calls.tickets.get(*ticket);
-            let untrusted = known.map_or_else(|| self.traced.opening.contains(ticket), |ticket| ticket.untrusted);
+            let untrusted = known.map_or_else(|| opening.contains(ticket), |ticket| ticket.untrusted);
             (pointer.clone(), Reference { place: ticket.to_string().into(), untrusted })
         });
         let judging = Judging { references: references.collect(), ..self.judging(spec, now) };
@@ -103,8 +117,8 @@ impl RunMachine {
         traced.words = self.state.conversation.words.len();
         for ticket in self.state.calls.tickets.iter() {
             if ticket.outcome.is_some() && traced.results.insert(ticket.id) {
-                let echo = self.echo(index, ticket, now);
-                if let Some((source, text)) = result_text(ticket, echo) {
+                let echo = || self.echo(index, ticket, now);
+                if let Some((source, text)) = self.result_text(ticket, &traced.answers, echo) {
                     index.add(source, text);
                 }
             }
@@ -141,41 +155,33 @@ impl RunMachine {
             }
             _ => &*ticket.origins,
         };
-        echo_of(arguments, origins)
+        self.echo_of(ticket, arguments, origins)
     }
 }
 
-/// The values of a call with their origins.
-pub(super) fn echo_of(arguments: Map<String, Json>, origins: &[(String, Origin)]) -> Vec<Echo> {
-    let known: BTreeMap<&str, &Origin> = origins.iter().map(|(pointer, origin)| (&**pointer, origin)).collect();
-    let mut echo = Vec::new();
-    let mut add = |pointer: &str, value: &Json| {
-        let origin = known.get(pointer).map(|origin| Origin::clone(origin));
-        echo.push(Echo { value: value.clone(), origin });
-    };
-    leaves(&Json::Object(arguments), &mut String::new(), &mut add);
-    echo
-}
-
-/// The arguments as the index reads them.
+/// The arguments as the index reads them. A number that doubles can't hold is the text of its digits.
 pub(super) fn arguments_of(arguments: &Value) -> Option<Map<String, Json>> {
-    serde_json::from_str(&arguments.to_json()).ok()
+    match json_of(arguments) {
+        Json::Object(fields) => Some(fields),
+        _ => None,
+    }
 }
 
-/// Visits each value that has no others in it, with its JSON pointer.
-fn leaves(value: &Json, pointer: &mut String, visit: &mut impl FnMut(&str, &Json)) {
-    let length = pointer.len();
-    let mut inside = |name: &str, value: &Json, pointer: &mut String| {
-        pointer.push('/');
-        pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-        leaves(value, pointer, visit);
-        pointer.truncate(length);
-    };
+fn json_of(value: &Value) -> Json {
     match value {
-        Json::Object(fields) => fields.iter().for_each(|(name, value)| inside(name, value, pointer)),
-        Json::Array(items) => {
-            items.iter().enumerate().for_each(|(at, value)| inside(&at.to_string(), value, pointer));
+        Value::Null => Json::Null,
+        Value::Bool(flag) => Json::from(*flag),
+        Value::String(text) => Json::from(text.as_str()),
+        Value::Array(items) => items.iter().map(json_of).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.to_owned(), json_of(value))).collect(),
+        Value::Number(number) => {
+            let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+            let text = number.as_str();
+            let read = serde_json::from_str::<serde_json::Number>(text).ok();
+            // Doubles have 15 decimal digits at least.
+            let is_exact =
+                |number: &serde_json::Number| !number.is_f64() || text.contains(['e', 'E']) || digits(text) <= 15;
+            read.filter(is_exact).map_or_else(|| Json::from(text), Json::Number)
         }
-        _ => visit(pointer, value),
     }
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from callslip._base.json_pointer import pointer_step
 from callslip._core import yaml_to_json
 from callslip.errors import ToolError
 
@@ -95,8 +96,8 @@ class _Folder:
         if name == self._first:
             node["$ref"] = f"#{pointer}"
             return None
-        escaped = name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
-        node["$ref"] = f"#/components/{_KIND}/{escaped}{pointer}"
+        step = pointer_step(name).replace("%", "%25")
+        node["$ref"] = f"#/components/{_KIND}{step}{pointer}"
         return added
 
     def _content(self, name: str) -> bytes | None:

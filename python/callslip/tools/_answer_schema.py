@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from callslip._base.json_pointer import pointer_step, pointer_steps
 from callslip.errors import UsageError
 from callslip.tools._callable import json_schema
 
@@ -59,17 +60,13 @@ def _parts(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         yield place, one
         for key, value in one.items():
-            inside = f"{place}/{_escaped(key)}"
+            inside = place + pointer_step(key)
             if key in _IN_LIST and isinstance(value, list):
                 found.extend((f"{inside}/{at}", part) for at, part in enumerate(value))
             elif key in _IN_ONE:
                 found.append((inside, value))
             elif key in _IN_NAMED and isinstance(value, dict):
-                found.extend((f"{inside}/{_escaped(name)}", part) for name, part in value.items())
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+                found.extend((inside + pointer_step(name), part) for name, part in value.items())
 
 
 def _check_references(schema: dict[str, Any]) -> None:
@@ -96,8 +93,7 @@ def _check_reference(schema: dict[str, Any], reference: object, place: str) -> N
             f"'{place}'; put the schema that is meant into $defs"
         )
     target: Any = schema
-    for step in unquote(reference[1:]).split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
+    for key in pointer_steps(unquote(reference[1:])):
         if isinstance(target, list) and key.isdecimal() and int(key) < len(target):
             target = target[int(key)]
         elif isinstance(target, dict) and key in target:

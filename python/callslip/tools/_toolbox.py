@@ -18,7 +18,9 @@ __all__ = ["Toolbox", "as_tool"]
 
 _RENAME = "use tool(name=…)"
 
-_RUNTIME = frozenset({"spawn_agent", "wait_for_agents", "search_tools", "describe_tool"})
+_RUNTIME = frozenset(
+    {"spawn_agent", "wait_for_agents", "search_tools", "describe_tool", "read_result"}
+)
 """Names of the runtime's own tools."""
 
 

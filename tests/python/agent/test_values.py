@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from callslip import Agent, Context, Limits, ScriptedModel, TicketStore, UsageError, replay, tool
+from callslip import (
+    Agent,
+    Context,
+    Limits,
+    ReactProtocol,
+    ScriptedModel,
+    TicketStore,
+    UsageError,
+    replay,
+    tool,
+)
 from callslip.approval import view
 from callslip.errors import CallslipError
 from callslip.events import TicketOpened, Violated
@@ -57,6 +67,8 @@ def run(script: list[Any], **options: Any) -> Any:
     task = options.pop("task", TASK)
     approve = options.pop("approve", None)
     tools = options.pop("tools", [book, look_up])
+    # With the example whose values are refused.
+    options.setdefault("protocol", ReactProtocol(examples=True))
     agent = Agent(ScriptedModel([*script]), tools=tools, **options)
     result = agent.run_sync(task, **({} if approve is None else {"approve": approve}))
     assert_replays(result.run)
@@ -213,7 +225,8 @@ def test_a_refusal_is_no_answer(copied):
 
 
 @pytest.mark.parametrize(
-    "text", ["Meeting with Marlowe.", "marlowe: no\nMarlowe: yes", "(Marlowe)"]
+    "text",
+    ["Meeting with Marlowe.", "marlowe: no\nMarlowe: yes", "(Marlowe)", "marlowe", "To MARLOWE!"],
 )
 def test_a_text_with_a_value_of_the_example_is_refused(text):
     script = [SAY.call("send", to="ada@home.example", text=text), SAY.finish("No.")]
@@ -518,6 +531,36 @@ def test_the_last_answer_before_the_task_counts_as_replied_to():
     ]
     agent.run_sync("Yes.", messages=earlier)
     assert DONE == [("Bergen", "", 2)]
+
+
+@pytest.mark.parametrize("name", ["mallory@evil.example", "Wexcombe"])
+def test_a_name_that_the_model_chooses_is_judged_like_a_value(name):
+    @tool
+    def share(parts: dict[str, int]) -> str:
+        """Share it out."""
+        DONE.append(tuple(parts))
+        return "shared"
+
+    script = [SAY.call("share", parts={name: 1}), SAY.call("share", parts={"Ann": 1})]
+    result = run([*script, SAY.finish("done")], tools=[share], values="strict", task="Ann has all.")
+    assert (refused(result), DONE) == (["unstated_value"], [("Ann",)])
+
+
+def test_plain_words_are_names_of_fields_where_any_value_may_stand():
+    @tool
+    def save(record: dict[str, Any]) -> str:
+        """Save it."""
+        DONE.append(tuple(record.items()))
+        return "saved"
+
+    script = [
+        SAY.call("save", record={"first_name": "Ann", "mallory@evil.example": "Ann"}),
+        SAY.call("save", record={"first_name": "Ann", "homeTown": "Bergen"}),
+        SAY.finish("done"),
+    ]
+    result = run(script, tools=[save], values="strict", task="Save Ann of Bergen.")
+    assert refused(result) == ["unstated_value"]
+    assert DONE == [(("first_name", "Ann"), ("homeTown", "Bergen"))]
 
 
 def test_words_of_a_denial_vouch_for_nothing():

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from callslip import Agent, ScriptedModel, TicketStore, replay, tool
 from callslip.events import Violated
@@ -206,3 +208,110 @@ def test_a_resumed_child_run_finds_the_texts_again(tmp_path: Path):
         assert below.tickets[0].arguments == {"to": "ada@home.example"}
         assert below.tickets[0].origins["/to"].where == ".."
     assert SENT == ["ada@home.example"]
+
+
+NAMES = ["Quarnt", "Belvix", "Ostrum", "Jasplow", "Krintch", "Vumdel"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    found=st.sets(st.sampled_from(NAMES)),
+    below=st.sets(st.sampled_from(NAMES)),
+    answered=st.sets(st.sampled_from(NAMES)),
+    value=st.sampled_from(NAMES),
+    is_untrusted=st.booleans(),
+)
+def test_an_answer_vouches_for_what_its_run_has_found(found, below, answered, value, is_untrusted):
+    """`found` are in results above, `below` in those of the child run, which has `answered`."""
+    SENT.clear()
+
+    @tool(readonly=True)
+    def look_up() -> str:
+        """Look names up."""
+        return f"There are {' and '.join(sorted(found))}."
+
+    @tool(readonly=True, untrusted=is_untrusted)
+    def search() -> str:
+        """Search for names."""
+        return f"There are {' and '.join(sorted(below))}."
+
+    child = clerk(SAY.call("search"), SAY.finish(f"Take {', '.join(sorted(answered))}."))
+    child = child.replace(tools=[search])
+    script = [
+        SAY.call("look_up"),
+        SAY.call("clerk", task=f"Find {value}."),
+        SAY.call("send", to=value),
+        SAY.finish("done"),
+    ]
+    agent = Agent(
+        ScriptedModel(script),
+        tools=[look_up, send, child.as_tool(description="Finds names.")],
+        values="strict",
+    )
+    result = agent.run_sync("Send the report.")
+    is_stated = value in found or value in below & answered
+    assert (refused(result.run), SENT) == (([], [value]) if is_stated else (["unstated_value"], []))
+    if is_stated:
+        origin = result.tickets[-1].origins["/to"]
+        from_above = ("T1", "from T1", False)
+        words = "from T1 of the run of T2" + ", untrusted" * is_untrusted
+        from_below = ("T2/T1", words, is_untrusted)
+        expected = from_above if value in found else from_below
+        assert (origin.where, str(origin), origin.untrusted) == expected
+    again = replay(result.run.export())
+    assert [event.to_json() for event in again.events()] == [
+        event.to_json() for event in result.run.events()
+    ]
+
+
+def test_the_answer_of_a_run_that_is_not_at_hand_is_not_known(tmp_path: Path):
+    path, copy = tmp_path / "runs.sqlite", tmp_path / "copy.sqlite"
+    replies = [
+        SAY.call("clerk", task="Find a name."),
+        SAY.finish("Jasplow"),
+        None,
+        send_to("Jasplow"),
+        SAY.finish("done"),
+    ]
+
+    def model(_: Any) -> str:
+        reply = replies.pop(0)
+        if reply is None:
+            copy_store(path, copy)
+            raise KeyboardInterrupt
+        return reply
+
+    def made(store: TicketStore) -> Agent:
+        below = Agent(model, name="clerk").as_tool(description="Finds names.")
+        return Agent(model, name="boss", tools=[below, send], store=store, values="strict")
+
+    with TicketStore(path) as store:
+        with pytest.raises(KeyboardInterrupt):
+            made(store).run_sync("Report.")
+        (run_id,) = [row.run_id for row in store.runs() if row.agent == "boss"]
+    with TicketStore(copy) as store:
+        result = made(store).resume_sync(run_id)
+        assert result.tickets[-1].origins["/to"].kind == "unknown"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_record_of_a_run_that_is_handed_over_vouches_for_results_and_the_user(name):
+    """Quarnt is in the task, Belvix in a result, Ostrum in the last message of the user."""
+
+    @tool(readonly=True)
+    def look_up(name: str) -> str:
+        """Look a name up."""
+        return f"no {name}, but Belvix"
+
+    script = [
+        SAY.call("look_up", name="Jasplow"),
+        SAY.finish("Take Krintch."),
+        SAY.finish("Or Vumdel."),
+    ]
+    first = Agent(ScriptedModel(script), tools=[look_up]).run_sync("Find Quarnt.").run
+    first.send_sync("And Ostrum?")
+    last = Agent(ScriptedModel([send_to(name), SAY.finish("done")]), tools=[send], values="strict")
+    result = last.hand_over_sync(first)
+    stated = {"Quarnt": "user", "Belvix": "result", "Ostrum": "task", "Krintch": "user"}
+    kinds = [ticket.origins["/to"].kind for ticket in result.tickets]
+    assert kinds == [stated[name]] if name in stated else refused(result.run) == ["unstated_value"]

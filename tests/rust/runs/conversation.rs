@@ -175,7 +175,7 @@ fn second_turn() -> RunMachine {
 }
 
 fn shortened(turn: u32, exchanges: u32, results: u32) -> Shortened {
-    Shortened { turn, exchanges, results, summary: None, error: None, usage: None }
+    Shortened { turn, exchanges, results, summary: None, result_bytes: None, error: None, usage: None }
 }
 
 #[test]

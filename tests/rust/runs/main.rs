@@ -18,6 +18,7 @@ mod narrowed;
 mod old_replies;
 #[path = "../one_line.rs"]
 mod one_line;
+mod origin_addresses;
 mod origin_echoes;
 mod origin_properties;
 mod origins;

@@ -417,6 +417,7 @@ impl RandomRun {
             turn: self.machine.state().position.turn,
             exchanges,
             results: exchanges + u32::from(more % 3),
+            result_bytes: more.is_multiple_of(7).then(|| usize::from(more)),
             summary: more.is_multiple_of(2).then(|| "So far.".into()),
             error: more.is_multiple_of(5).then(|| "ContextFull: too long".into()),
             usage: more.is_multiple_of(4).then(|| Box::new(spent(more / 8).usage)),
