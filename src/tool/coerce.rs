@@ -61,7 +61,7 @@ impl Walk {
 
 /// Adds one step to a JSON pointer.
 pub(crate) fn join(pointer: &str, step: &str) -> String {
-    format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
+    format!("{pointer}/{}", crate::json_pointer::escape(step))
 }
 
 /// Whether the JSON pointer `inner` is `outer` or leads into it.

@@ -11,6 +11,13 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>
     ranked(wanted, names, limit, THRESHOLD)
 }
 
+/// The same without names in which one word of `wanted` is replaced, as `close` in `open_incident`.
+pub(crate) fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
+    let words = Words::of(wanted);
+    let names = names.into_iter().filter(|name| words.may_mean(&Words::of(name)));
+    nearest(wanted, names, limit)
+}
+
 /// The `limit` closest of `names`, however far they are.
 pub(crate) fn closest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
     ranked(wanted, names, limit, 0.0)
@@ -86,6 +93,15 @@ impl Words {
         letters.max(self.shared_words(other)).max(self.abbreviation(other))
     }
 
+    /// Whether one name has all words of the other, with slips.
+    fn may_mean(&self, other: &Self) -> bool {
+        let (few, many) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
+        let are_there = few.words.iter().all(|word| many.words.iter().any(|other| is_same_word(word, other)));
+        // A name may have lost its joints.
+        let is_joined = few.words.len() != many.words.len() && is_slip(&few.joined, &many.joined);
+        !few.words.is_empty() && (are_there || is_joined)
+    }
+
     fn shared_words(&self, other: &Self) -> f64 {
         let shared = self.words.iter().filter(|word| other.words.contains(word)).count();
         if shared == 0 {
@@ -105,13 +121,32 @@ impl Words {
     }
 }
 
+/// Whether two words are the same, with a slip, in the plural or cut short.
+fn is_same_word(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    short == long || (short.len() >= 3 && long.starts_with(short)) || is_slip(short, long)
+}
+
+/// Whether one text is the other one with a slip. `unlock` is none of `lock`.
+fn is_slip(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let is_opposite = OPPOSITES.iter().any(|prefix| long.strip_prefix(prefix) == Some(short));
+    !is_opposite && strsim::normalized_damerau_levenshtein(one, other) >= SLIP
+}
+
+/// From this likeness on, two words are one with a slip.
+const SLIP: f64 = 0.7;
+
+/// Prefixes of opposites.
+const OPPOSITES: [&str; 6] = ["un", "dis", "de", "in", "non", "re"];
+
 fn as_f64(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{closest, nearest};
+    use super::{closest, meant, nearest};
 
     const NAMES: [&str; 5] = ["calculator", "web_search", "get_weather", "read_file", "max_results"];
 
@@ -122,6 +157,35 @@ mod tests {
         assert_eq!(nearest("search", NAMES, 3), ["web_search"]);
         assert_eq!(nearest("maxResults", NAMES, 3), ["max_results"]);
         assert_eq!(nearest("Web-Search", NAMES, 3), ["web_search"]);
+    }
+
+    #[test]
+    fn a_name_with_another_word_in_place_of_one_is_not_what_was_meant() {
+        for (wanted, name) in [
+            ("close_incident", "open_incident"),
+            ("deleteCustomer", "create_customer"),
+            ("cancel_order", "ship_order"),
+            ("unlock_door", "lock_door"),
+            ("disable_alarm", "enable_alarm"),
+            ("calculate_triangle_area", "weather"),
+            ("", "weather"),
+        ] {
+            assert!(meant(wanted, [name], 3).is_empty(), "{wanted} {name}");
+            assert!(meant(name, [wanted], 3).is_empty(), "{name} {wanted}");
+        }
+        for (wanted, name) in [
+            ("book_romm", "book_room"),
+            ("sendMail", "send_mail"),
+            ("setprice", "set_price"),
+            ("order_refund", "refund_order"),
+            ("get_phone_of", "phone_of"),
+            ("transfer", "transfer_money"),
+            ("functions.transfer", "transfer"),
+            ("calc", "calculator"),
+            ("orders_ship", "ship_order"),
+        ] {
+            assert_eq!(meant(wanted, [name], 3), [name], "{wanted}");
+        }
     }
 
     #[test]

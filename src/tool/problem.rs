@@ -333,7 +333,7 @@ pub(crate) fn found(value: &Value) -> String {
 fn subject(pointer: &str) -> String {
     let mut path = String::new();
     for step in pointer.split('/').skip(1) {
-        let step = unescaped(step);
+        let step = crate::json_pointer::unescape(step);
         if path.is_empty() {
             path.push_str(&step);
         } else if step.bytes().all(|byte| byte.is_ascii_digit()) && !step.is_empty() {
@@ -348,16 +348,12 @@ fn subject(pointer: &str) -> String {
     if pointer.is_empty() { "the arguments".to_owned() } else { named(&path) }
 }
 
-fn unescaped(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
-}
-
 /// The value that `pointer` leads to.
 fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     let mut value = value;
     for step in pointer.split('/').skip(1) {
         value = match value {
-            Value::Object(object) => object.get(&unescaped(step))?,
+            Value::Object(object) => object.get(&crate::json_pointer::unescape(step))?,
             Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
             _ => return None,
         };
@@ -371,7 +367,7 @@ fn below<'a>(schema: Schema<'a>, pointer: &str) -> Schema<'a> {
     let mut schema = schema;
     for step in pointer.split('/').skip(1) {
         let item = || step.parse().ok().and_then(|index| schema.item(index));
-        schema = schema.property(&unescaped(step)).or_else(item).unwrap_or(schema.at(ANYTHING));
+        schema = schema.property(&crate::json_pointer::unescape(step)).or_else(item).unwrap_or(schema.at(ANYTHING));
     }
     schema
 }

@@ -6,7 +6,7 @@ mod whole_body;
 
 use super::describe::{any_of, named, truncate};
 use super::interface::Rendered;
-use super::nearest_names::nearest;
+use super::nearest_names::{meant, nearest};
 use super::openapi::{Api, Catalogue, DocumentError, Operation, empty_spec};
 use super::schema::Checker;
 use super::spec::{ToolKind, ToolSpec};
@@ -364,16 +364,21 @@ impl ToolSet {
     }
 
     fn advice(&self, name: &str) -> String {
-        let near: Vec<String> = self.nearest(name).into_iter().map(named).collect();
-        if !near.is_empty() {
-            return format!("did you mean {}?", any_of(&near));
+        let meant: Vec<String> = meant(name, self.names(), 3).into_iter().map(named).collect();
+        if !meant.is_empty() {
+            return format!("did you mean {}?", any_of(&meant));
         }
         if self.is_crowded() {
             return "look for it with search_tools".to_owned();
         }
-        if self.is_empty() { "there are no tools".to_owned() } else { format!("use {}", self.listed(self.names())) }
+        if self.is_empty() { "there are no tools".to_owned() } else { NO_SUCH_TOOL.to_owned() }
     }
 }
+
+/// Who names a tool that is not there may have seen that none fits. A small model takes the next best one if it is told
+/// their names, and copies the sentence.
+pub(crate) const NO_SUCH_TOOL: &str = "nothing was done. Use another tool only if it does what is asked; if none does, \
+                                       answer: I did nothing, because no tool does this";
 
 fn check_spec(tool: &ToolSpec) -> Result<(), ToolSetError> {
     let blank = |character: char| character.is_whitespace() || character.is_control();

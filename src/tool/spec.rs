@@ -37,6 +37,8 @@ pub enum ToolKind {
     Wait,
     /// It looks up the other tools, which are too many for the prompt.
     LookUp,
+    /// It shows a part of another call's result. The run itself answers it.
+    ReadResult,
     /// It runs a script that the model writes. The function that does is the program's.
     Script,
 }
@@ -44,7 +46,7 @@ pub enum ToolKind {
 impl ToolKind {
     /// Whether the tool is the runtime's own, and not one of the program.
     pub fn is_built_in(self) -> bool {
-        matches!(self, Self::Delegate | Self::Spawn | Self::Wait | Self::LookUp)
+        matches!(self, Self::Delegate | Self::Spawn | Self::Wait | Self::LookUp | Self::ReadResult)
     }
 
     /// Whether it is shown whole and first, however little room there is.

@@ -57,8 +57,7 @@ impl<'a> Converter<'a> {
             let Some(name) = self.definition(target) else {
                 return json!({});
             };
-            converted
-                .insert("$ref".to_owned(), json!(format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"))));
+            converted.insert("$ref".to_owned(), json!(format!("#/$defs/{}", crate::json_pointer::escape(&name))));
             if self.document.dialect_30 {
                 // Whatever else stands beside a reference is ignored there.
                 if let Some(nullable) = map.get("nullable") {
@@ -125,7 +124,7 @@ impl<'a> Converter<'a> {
             return Some(name.clone());
         }
         self.document.reference(&json!({"$ref": target}))?;
-        let last = target.rsplit('/').next().unwrap_or("schema").replace("~1", "/").replace("~0", "~");
+        let last = crate::json_pointer::unescape(target.rsplit('/').next().unwrap_or("schema"));
         let mut name = if last.is_empty() { "schema".to_owned() } else { last };
         while self.names.iter().any(|(_, taken)| *taken == name) {
             name.push('_');

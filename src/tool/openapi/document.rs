@@ -416,7 +416,7 @@ fn parts(raw: &RawValue) -> Option<Parts> {
 fn step(pointer: &str) -> Option<(String, &str)> {
     let after = pointer.strip_prefix('/')?;
     let (first, _) = after.split_once('/').unwrap_or((after, ""));
-    Some((first.replace("~1", "/").replace("~0", "~"), after.get(first.len()..)?))
+    Some((crate::json_pointer::unescape(first), after.get(first.len()..)?))
 }
 
 /// The names in the braces of a path, in order.

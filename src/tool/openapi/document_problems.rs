@@ -78,7 +78,7 @@ impl Document {
     fn leads_somewhere(&self, target: &str) -> bool {
         let component = target.strip_prefix("#/components/").and_then(|rest| rest.split_once('/'));
         if let Some((kind, name)) = component.filter(|(_, name)| !name.contains('/'))
-            && self.has_component(kind, &percent_decode(name).replace("~1", "/").replace("~0", "~"))
+            && self.has_component(kind, &crate::json_pointer::unescape(&percent_decode(name)))
         {
             return true;
         }

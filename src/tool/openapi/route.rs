@@ -3,7 +3,7 @@
 use super::operation::{METHODS, Operation};
 use crate::reply::{Code, Violation};
 use crate::tool::describe::{any_of, named, truncate};
-use crate::tool::nearest_names::closest;
+use crate::tool::nearest_names::{closest, meant};
 use crate::tool::types::percent_decode;
 use indexmap::IndexMap;
 use std::collections::HashMap;
@@ -366,6 +366,10 @@ fn one<'a>(route: &str, candidates: &[&'a Operation]) -> Result<&'a Operation, V
     }
 }
 
+/// What follows where no operation has the words of the route.
+const NO_OTHER: &str = "Call one of them only if it does what is asked; if none does, answer: I did nothing, because no \
+                        operation does this";
+
 fn unknown(route: &str, operations: &Operations) -> Violation {
     let written = Written::read(route);
     let target = truncate(written.target, 200);
@@ -376,9 +380,10 @@ fn unknown(route: &str, operations: &Operations) -> Violation {
     // The method is compared after the path: it is short and tells little.
     let labels: Vec<(String, &Operation)> =
         operations.values().map(|operation| (operation.id.clone().unwrap_or_default(), operation)).collect();
-    let keys = labels.iter().flat_map(|(id, operation)| [id.as_str(), operation.path.as_str()]);
+    let keys = || labels.iter().flat_map(|(id, operation)| [id.as_str(), operation.path.as_str()]);
+    let none_meant = meant(&target, keys(), 1).is_empty();
     let mut names: Vec<String> = Vec::new();
-    for key in closest(&target, keys, 6) {
+    for key in closest(&target, keys(), 6) {
         for (id, operation) in &labels {
             let name = format!("{} {}", operation.method, operation.path);
             if (id == key || operation.path == key) && !names.contains(&name) {
@@ -391,5 +396,6 @@ fn unknown(route: &str, operations: &Operations) -> Violation {
     }
     names.truncate(3);
     let names: Vec<String> = names.iter().map(|name| named(name)).collect();
-    violation.expected(any_of(&names)).hint(format!("the nearest are {}", names.join(", ")))
+    let nearest = format!("the nearest are {}", names.join(", "));
+    violation.expected(any_of(&names)).hint(if none_meant { format!("{nearest}. {NO_OTHER}") } else { nearest })
 }

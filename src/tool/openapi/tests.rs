@@ -176,7 +176,8 @@ fn routes_that_name_no_operation_come_with_the_nearest() {
         (
             "GET /compare/...dev",
             "unknown route 'GET /compare/...dev'",
-            "the nearest are 'GET /compare/{base}...{head}', 'GET /pets', 'GET /pets/mine'",
+            "the nearest are 'GET /compare/{base}...{head}', 'GET /pets', 'GET /pets/mine'. Call one of them only if it does \
+             what is asked; if none does, answer: I did nothing, because no operation does this",
         ),
     ] {
         assert_eq!(lost(&set, route), (message.to_owned(), hint.to_owned()), "{route}");

@@ -97,7 +97,7 @@ fn an_unknown_tool_comes_with_the_nearest() {
     assert_eq!(violation.message, "unknown tool 'web_search'");
     assert_eq!(violation.hint.as_deref(), Some("did you mean 'search'?"));
     assert_eq!(set.resolve("Search").unwrap_err().hint.as_deref(), Some("did you mean 'search'?"));
-    assert_eq!(set.resolve("x").unwrap_err().hint.as_deref(), Some("use 'calculator', 'search' or 'now'"));
+    assert_eq!(set.resolve("x").unwrap_err().hint.as_deref(), Some(super::NO_SUCH_TOOL));
     let none = ToolSet::new(Vec::new()).unwrap();
     assert_eq!(none.resolve("x").unwrap_err().hint.as_deref(), Some("there are no tools"));
 }
