@@ -15,11 +15,13 @@ class Bounds:
 
     They are for models that continue wherever the grammar allows it; other models need none. A
     schema that asks for more takes precedence. A reply that reaches a limit ends there. It is
-    refused as `truncated`, and nothing of it is executed. Only thoughts and a ticket's description,
-    which are not executed, simply end.
+    refused as `truncated`, with the limits in the message, and nothing of it is executed. Only
+    thoughts and a ticket's description, which are not executed, simply end, and an answer ends with
+    its sentence or line, unless that is more than another `answer` characters long.
 
     Attributes:
-        answer: Characters of an answer, a returned string or a delegated task.
+        answer: Characters after which an answer or a returned string ends with its sentence, and
+            characters of a delegated task.
         string: Characters of a string argument, and of a key that no schema names.
         items: Items of an array, entries of an object whose keys no schema names, calls of a block.
         thoughts: Characters of thoughts, and of a ticket's description.

@@ -162,6 +162,13 @@ class ModelCall:
         return next((level for level in ("trusted", "strict", "stated") if level in asked), None)
 
     @property
+    def needs_examples(self) -> bool:
+        """Whether one of the models inside says that it does as it has seen it done."""
+        return any(
+            getattr(_unbound(one.model), "needs_examples", None) is True for one in self.leaves()
+        )
+
+    @property
     def name(self) -> str:
         """The name of the model at its server, or else of the function or class."""
         inner = _unbound(self.model)

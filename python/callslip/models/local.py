@@ -25,6 +25,7 @@ from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
 from callslip.models._local_cache import StateFiles, user_cache_dir
 from callslip.models._local_prompt import Prompt, cache_text, common_start
+from callslip.models._local_seeds import Seeds
 from callslip.models._local_server import Server, engine_version, find_weights
 from callslip.models._offered import check_messages, check_offered
 from callslip.models._real_models import check_real_models
@@ -63,7 +64,9 @@ class LocalModel:
         cache_dir: Folder for saved system prompts (at most 512 MiB). Default: the user's cache
             folder.
         disk_cache: Whether system prompts are saved at all.
-        seed: Seed of the sampling; of no effect at temperature 0.
+        seed: Seed of the sampling; of no effect at temperature 0. Each request has a seed of its
+            own, drawn from this one and the number of the request, so that a model that is made
+            with the same seed and asked the same again writes the same.
         temperature: 0 always takes the likeliest token.
         max_tokens: Tokens after which a reply is cut off (`finish_reason` is then `"length"`).
             Default: 512 for the default model, which does not always find an end, and as many as
@@ -76,6 +79,7 @@ class LocalModel:
         model: The name of the model: that of its file, without the ending.
         provider: `"local"`.
         value_level: The level of values for agents that state none: `"strict"`; see `ValueLevel`.
+        needs_examples: Whether agents that state no `examples` show one before the task: true.
 
     Raises:
         UsageError: An option has a wrong value.
@@ -83,6 +87,8 @@ class LocalModel:
 
     # Small models make values up.
     value_level = "strict"
+    # And do as they have seen it done.
+    needs_examples = True
 
     def __init__(
         self,
@@ -110,7 +116,7 @@ class LocalModel:
         self._threads = threads
         self._cache_dir = Path(cache_dir).expanduser() if cache_dir is not None else None
         self._disk_cache = disk_cache
-        self._seed = seed
+        self._seeds = Seeds(seed)
         self._temperature = temperature
         if max_tokens is None:
             max_tokens = 512 if gguf is None else _NO_END
@@ -165,7 +171,8 @@ class LocalModel:
             messages: Mappings with `role` and `content`, as the model's chat template takes them.
             stop: Texts that end the reply; they are not part of it.
             grammar: What the reply has to match: an object with `.gbnf`, or GBNF itself.
-            seed: In place of the model's own.
+            seed: In place of the model's own. The seed of the request is drawn from it and the
+                number of messages, so that the same request has the same reply.
             max_tokens: In place of the model's own.
 
         Raises:
@@ -184,7 +191,7 @@ class LocalModel:
             "cache_prompt": True,
             "n_predict": self._max_tokens if max_tokens is None else max_tokens,
             "temperature": self._temperature,
-            "seed": self._seed if seed is None else seed,
+            "seed": self._seeds.next() if seed is None else Seeds.drawn(seed, len(messages)),
             "stop": list(stop or ()),
         }
         if gbnf is not None:
@@ -276,7 +283,7 @@ class LocalModel:
                     gguf,
                     context=self._context,
                     threads=self._threads,
-                    seed=self._seed,
+                    seed=self._seeds.given,
                     temperature=self._temperature,
                     max_tokens=self._max_tokens,
                     state_dir=self._states.folder if self._states is not None else None,

@@ -122,3 +122,11 @@ def test_a_constrained_model_answers_with_a_value_of_the_type(model, protocol):
     result = agent.run_sync("Is Oslo a capital? Give the name of the city and the answer.")
     assert result.value.keys() == {"name", "is_capital"}
     assert result.run.violations == 0
+
+
+def test_a_long_answer_ends_whole(model):
+    agent = Agent(model, protocol="chatty", tools=[weather])
+    result = agent.run_sync("Tell a long story about a dragon, in 5,000 characters.")
+    assert result.run.violations == 0
+    assert model.bounds.answer <= len(result.value) < 2 * model.bounds.answer
+    assert result.value.rstrip()[-1] in ".!?"

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from callslip.errors import ModelError
+from callslip.models._local_seeds import Seeds
 from callslip.models._reply import ModelChunk
 from callslip.models.local import LocalModel
 from optional import optional_module
@@ -123,6 +124,30 @@ def test_same_seed_same_text_and_the_prefix_is_kept(model: LocalModel) -> None:
     assert end.finish_reason == "stop"
     assert end.usage is not None
     assert end.usage["cached_tokens"] >= end.usage["input_tokens"] - 1
+
+
+def test_each_request_draws_anew_and_the_same_model_draws_the_same() -> None:
+    def told(seed: int) -> list[str]:
+        with LocalModel(seed=seed, temperature=1.5, max_tokens=12, disk_cache=False) as drawing:
+            return [read(drawing(ASK))[0] for _ in range(4)]
+
+    first = told(1)
+
+    assert len(set(first)) > 1
+    assert told(1) == first
+    assert told(2) != first
+
+
+def test_a_seed_of_a_call_gives_the_same_reply_to_the_same_request() -> None:
+    with LocalModel(temperature=1.5, max_tokens=12, disk_cache=False) as drawing:
+        longer = [*ASK, {"role": "assistant", "content": "Yes."}, *ASK[-1:]]
+        seeds = [Seeds.drawn(seed, len(ASK)) for seed in range(50)]
+        told = [read(drawing(ASK, seed=3))[0] for _ in range(3)]
+
+        assert len(set(told)) == 1
+        assert read(drawing(ASK, seed=4))[0] != told[0]
+        assert len(set(seeds)) == 50
+        assert Seeds.drawn(3, len(longer)) not in seeds
 
 
 def test_stop_text_ends_the_reply_and_is_left_out(model: LocalModel) -> None:
