@@ -5,6 +5,7 @@
 
 pub mod codes;
 mod hex;
+mod json_pointer;
 pub mod live;
 pub mod origin;
 pub mod part;

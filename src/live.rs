@@ -3,7 +3,9 @@
 //! Log before effect: the events that an input leads to are in the log, and handed to the store, before the driver is
 //! given a command that follows from them. Where the store refuses them, the driver is given no command any more.
 
+use crate::origin::Index;
 use crate::part::Content;
+use crate::protocol::grammar::Bounds;
 use crate::run::{
     self, Command, Event, InputError, Limits, LoadError, ModelName, Origins, Record, ReplayError, RunMachine, Setup,
     Spent, TracedLog, line_with_texts, resume,
@@ -331,6 +333,12 @@ impl LiveRun {
         self.machine.instruct(instructions, prompt);
     }
 
+    /// What it has spent, whether it has read untrusted results, and the texts in which its answer is looked up.
+    pub fn ended(&mut self) -> (Spent, bool, Arc<Index>) {
+        let texts = self.machine.texts_of_answer();
+        (self.machine.state().spent(), self.machine.state().conversation.untrusted, texts)
+    }
+
     /// A run that this call has started has read an untrusted result.
     pub fn read_untrusted(&mut self, ticket: TicketId) {
         self.machine.read_untrusted(ticket);
@@ -344,6 +352,11 @@ impl LiveRun {
     /// Names the model that is asked from now on.
     pub fn use_model(&mut self, model: ModelName) {
         self.machine.use_model(model);
+    }
+
+    /// The coming reply is written under a grammar with these bounds.
+    pub fn bound_reply(&mut self, bounds: Option<Bounds>) {
+        self.machine.bound_reply(bounds);
     }
 
     /// An agent with this setup continues the run, or reads its result. Returns whether both have the same calls.
@@ -408,7 +421,7 @@ impl LiveRun {
         let traced = traced.map_or_else(|| TracedLog::new(&self.machine, records).map(Box::new), Ok);
         // A log that was loaded can be read again.
         let Ok(mut traced) = traced else { return Origins::new() };
-        let found = traced.read(records).is_ok().then(|| traced.origins(ticket).cloned()).flatten();
+        let found = traced.read(&self.machine, records).is_ok().then(|| traced.origins(ticket).cloned()).flatten();
         self.traced = Some(traced);
         found.unwrap_or_default()
     }

@@ -716,12 +716,14 @@ class Move:
 
     @final
     class Load(Move):
-        """Put a completed ticket's result before the model."""
+        """Put a completed ticket's result before the model, from a byte of it on."""
 
-        __match_args__: ClassVar[tuple[str, ...]] = ("ticket_id",)
-        def __new__(cls, ticket_id: str) -> Move.Load: ...
+        __match_args__: ClassVar[tuple[str, ...]] = ("ticket_id", "offset")
+        def __new__(cls, ticket_id: str, offset: int = 0) -> Move.Load: ...
         @property
         def ticket_id(self) -> str: ...
+        @property
+        def offset(self) -> int: ...
 
 @final
 class Repair:
@@ -1088,6 +1090,12 @@ class EnvelopeWriter:
     ) -> str: ...
     def fault(self, message: str, raw: str) -> str: ...
     def finish(self, cut: bool) -> str: ...
+
+def longest_shown(run: RunView) -> int:
+    """The bytes that the last message shows of its longest result; 0 if it can't be cut."""
+
+def offers_read_result(run: RunView) -> bool:
+    """Whether the model is offered `read_result`."""
 
 def hidden_replies(run: RunView) -> list[int]:
     """The positions of the refused replies that are no longer sent to the model."""
@@ -1489,6 +1497,7 @@ class Run(RunView):
         results: int,
         now: float,
         *,
+        result_bytes: int | None = None,
         summary: str | None = None,
         error: str | None = None,
         usage: Usage | None = None,

@@ -188,7 +188,10 @@ impl Protocol for Chatty {
                 MessageEntry::Result { ticket, times } => results.extend(self.result(*ticket, *times, outcomes)),
                 MessageEntry::Spawned(ticket) => results.extend(self.spawned(*ticket, outcomes)),
                 // Chatty has no such moves: results come with the block that asked for them.
-                MessageEntry::Loaded(_) | MessageEntry::Dropped(_) | MessageEntry::Completed(_) => {}
+                MessageEntry::Loaded(_)
+                | MessageEntry::LoadedPart { .. }
+                | MessageEntry::Dropped(_)
+                | MessageEntry::Completed(_) => {}
             }
         }
         if !results.is_empty() {
@@ -427,7 +430,7 @@ fn row(ticket: &Ticket, outcome: &Outcome, times: u32, outcomes: Outcomes<'_>) -
     let mut row = format!(r#"{{"call_id": {}, "tool_name": {}, "#, quote(call_id), quote(&ticket.tool));
     // Writing into a string has no failing case.
     let _ = match outcome {
-        Outcome::Ok(json) => write!(row, r#""status": "ok", "result": {}"#, outcomes.json(ticket, json.get())),
+        Outcome::Ok(json) => write!(row, r#""status": "ok", "result": {}"#, outcomes.json(ticket, json.get(), 0)),
         other => {
             let text = quote(&outcomes.text(ticket, other));
             write!(row, r#""status": "error", "error": {}"#, outcomes.on_one_line(text.into()))

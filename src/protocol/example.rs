@@ -2,7 +2,7 @@
 
 use super::Protocol;
 use super::message::{Message, Role};
-use super::message_entry::{MessageEntry, Outcomes, own_task};
+use super::message_entry::{MessageEntry, Outcomes, Parts, own_task};
 use crate::ticket::{Outcome, Ticket, TicketId, TicketKind, TicketList};
 use crate::tool::{EXAMPLE_RESULT, Layout, PAIR_RESULTS, Sample, ToolSet, ToolSpec, spaced};
 use serde_json::{Map, Value as Json};
@@ -108,6 +108,7 @@ fn messages(protocol: &dyn Protocol, tools: &ToolSet, steps: Vec<Step>, tickets:
             let outcomes = Outcomes {
                 tickets,
                 result_bytes: usize::MAX,
+                parts: Parts::None,
                 framed: true,
                 listed: Some(listed),
                 own_task,
@@ -147,6 +148,7 @@ fn tickets(tool: &ToolSpec, purpose: &str, results: &[&str]) -> TicketList {
             opened_at: 0.0,
             completed_at: None,
             outcome: None,
+            reads: None,
             parts: Vec::new(),
         });
         if let Ok(result) = serde_json::value::to_raw_value(result) {

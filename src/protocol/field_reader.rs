@@ -225,7 +225,7 @@ impl<'a> FieldReader<'a> {
     }
 
     pub(crate) fn fault(&self, code: Code, message: impl Into<String>, span: Span, key: &str) -> BoxedViolation {
-        let key = key.replace('~', "~0").replace('/', "~1");
+        let key = crate::json_pointer::escape(key);
         Box::new(
             Violation::new(code, message).at(span).pointer(format!("{}/{key}", self.at)).expected(self.form.expected),
         )

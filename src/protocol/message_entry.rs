@@ -1,6 +1,7 @@
 //! The content of the next message to the model, and the parts that all protocols share.
 
 use crate::ticket::{Outcome, Ticket, TicketId, TicketList};
+use crate::tool::READ_RESULT;
 use crate::tool::describe::truncate;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -25,6 +26,13 @@ pub enum MessageEntry {
     Spawned(TicketId),
     /// This ticket's result, which the last reply asked for, or which came at once and is short (ticket).
     Loaded(TicketId),
+    /// The same from a byte of the result on (ticket).
+    LoadedPart {
+        /// The ticket.
+        ticket: TicketId,
+        /// Bytes of the result that are skipped.
+        offset: usize,
+    },
     /// The same, and the result was left out to make room.
     Dropped(TicketId),
     /// This ticket is completed, and its result is shown when it is loaded (ticket).
@@ -52,6 +60,8 @@ pub struct Outcomes<'a> {
     pub tickets: &'a TicketList,
     /// Bytes of one result that are shown; longer ones are cut with a visible mark.
     pub result_bytes: usize,
+    /// How the model asks for the rest of a longer one.
+    pub parts: Parts,
     /// Whether the text of a result is kept from looking like what is around it. Older runs go on as they began.
     pub framed: bool,
     /// Those that the message lists, oldest first; all others are completed. `None` lists them all (ticket).
@@ -60,6 +70,28 @@ pub struct Outcomes<'a> {
     pub own_task: Option<&'a str>,
     /// The reply before the message, for a protocol with a result for each call (native).
     pub answered: Option<Answered<'a>>,
+}
+
+/// How a model asks for the next part of a result that was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Parts {
+    /// It can't.
+    #[default]
+    None,
+    /// With the move that loads results (ticket).
+    Load,
+    /// With a call of `read_result`.
+    Call,
+}
+
+impl Parts {
+    fn advice(self, id: TicketId, offset: usize) -> String {
+        match self {
+            Self::None => format!("ticket {id} keeps the whole result"),
+            Self::Load => format!("LOAD_TICKET {id} with the offset {offset} shows the next part"),
+            Self::Call => format!("call {READ_RESULT} with the ticket {id} and the offset {offset} for the next part"),
+        }
+    }
 }
 
 /// A reply before a message with its results.
@@ -89,28 +121,27 @@ impl<'a> Outcomes<'a> {
 
     /// A result as text, with the mark if it was cut.
     pub(super) fn text(&self, ticket: &'a Ticket, outcome: &'a Outcome) -> Cow<'a, str> {
-        match self.shown(ticket, outcome) {
-            (text, None) => text,
-            (text, Some(mark)) => Cow::Owned(format!("{text}\n{mark}")),
+        joined(self.shown(ticket, outcome))
+    }
+
+    /// The same from a byte of it on.
+    pub(super) fn part(&self, ticket: &'a Ticket, outcome: &'a Outcome, offset: usize) -> Cow<'a, str> {
+        joined(self.cut(as_text(outcome, self.framed), ticket.id, offset))
+    }
+
+    /// A result as text, and the mark if it was cut because it is too long. Of a call that reads a part of another
+    /// result, that part.
+    pub(super) fn shown(&self, ticket: &'a Ticket, outcome: &'a Outcome) -> (Cow<'a, str>, Option<String>) {
+        let part = ticket.reads.and_then(|part| Some((self.get(part.ticket)?, part.offset)));
+        match part {
+            Some(((read, outcome), offset)) => self.cut(as_text(outcome, self.framed), read.id, offset),
+            None => self.cut(as_text(outcome, self.framed), ticket.id, 0),
         }
     }
 
-    /// A result as text (a string as it is, anything else as compact JSON), and the mark if it was cut because it is
-    /// too long.
-    pub(super) fn shown(&self, ticket: &'a Ticket, outcome: &'a Outcome) -> (Cow<'a, str>, Option<String>) {
-        let whole = match outcome {
-            Outcome::Ok(json) => match serde_json::from_str::<String>(json.get()) {
-                Ok(text) => Cow::Owned(text),
-                Err(_) => self.on_one_line(json.get().into()),
-            },
-            other => Cow::Borrowed(other.text()),
-        };
-        self.truncate(whole, ticket.id)
-    }
-
-    /// A result as JSON; one that is too long becomes a JSON string of its beginning.
-    pub(super) fn json(&self, ticket: &'a Ticket, json: &'a str) -> Cow<'a, str> {
-        match self.truncate(self.on_one_line(json.into()), ticket.id) {
+    /// A result as JSON from a byte on; one that is too long becomes a JSON string of what is shown.
+    pub(super) fn json(&self, ticket: &'a Ticket, json: &'a str, offset: usize) -> Cow<'a, str> {
+        match self.cut(self.on_one_line(json.into()), ticket.id, offset) {
             (json, None) => json,
             (start, Some(mark)) => self.on_one_line(quote(&format!("{start}\n{mark}")).into()),
         }
@@ -118,26 +149,81 @@ impl<'a> Outcomes<'a> {
 
     /// The same JSON without the characters in its strings that end a line for some readers.
     pub(super) fn on_one_line<'b>(&self, json: Cow<'b, str>) -> Cow<'b, str> {
-        if !self.framed || !json.contains(LATE_LINE_ENDS) {
-            return json;
-        }
-        let escaped = LATE_LINE_ENDS
-            .iter()
-            .fold(json.into_owned(), |json, mark| json.replace(*mark, &format!("\\u{:04x}", u32::from(*mark))));
-        Cow::Owned(escaped)
+        if self.framed { escaped(json) } else { json }
     }
 
-    fn truncate(&self, whole: Cow<'a, str>, id: TicketId) -> (Cow<'a, str>, Option<String>) {
-        if whole.len() <= self.result_bytes {
+    fn cut(&self, whole: Cow<'a, str>, id: TicketId, offset: usize) -> (Cow<'a, str>, Option<String>) {
+        let bytes = whole.len();
+        if offset == 0 && bytes <= self.result_bytes {
             return (whole, None);
         }
-        let mut end = self.result_bytes;
-        while !whole.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mark = format!("[cut: {end} of {} bytes are shown; ticket {id} keeps the whole result]", whole.len());
-        (whole.get(..end).unwrap_or("").to_owned().into(), Some(mark))
+        let start = boundary(&whole, offset);
+        // Each part has a character, or the model would ask for the same one again.
+        let next = whole.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        let end = boundary(&whole, start.saturating_add(self.result_bytes)).max(start + next);
+        let mark = match (start, end < bytes) {
+            (_, false) => format!("[bytes {start} to {end} of {bytes} are shown: this is the end]"),
+            (0, true) => format!("[cut: {end} of {bytes} bytes are shown; {}]", self.parts.advice(id, end)),
+            (_, true) => {
+                format!("[cut: bytes {start} to {end} of {bytes} are shown; {}]", self.parts.advice(id, end))
+            }
+        };
+        (whole.get(start..end).unwrap_or("").to_owned().into(), Some(mark))
     }
+}
+
+fn joined((text, mark): (Cow<'_, str>, Option<String>)) -> Cow<'_, str> {
+    match mark {
+        None => text,
+        Some(mark) => Cow::Owned(format!("{text}\n{mark}")),
+    }
+}
+
+/// The last boundary of characters that is not past an offset.
+fn boundary(text: &str, offset: usize) -> usize {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+/// A result as text: a string as it is, anything else as compact JSON.
+fn as_text(outcome: &Outcome, framed: bool) -> Cow<'_, str> {
+    match outcome {
+        Outcome::Ok(json) => match serde_json::from_str::<String>(json.get()) {
+            Ok(text) => Cow::Owned(text),
+            Err(_) if framed => escaped(json.get().into()),
+            Err(_) => json.get().into(),
+        },
+        other => Cow::Borrowed(other.text()),
+    }
+}
+
+/// Bytes of a result as its model is shown it: as JSON where it is loaded (ticket), else as text.
+pub(crate) fn bytes_of(outcome: &Outcome, as_json: bool) -> usize {
+    match outcome {
+        Outcome::Ok(json) if as_json => escaped(json.get().into()).len(),
+        other => as_text(other, true).len(),
+    }
+}
+
+/// The text of a part of a result, as a model is shown it.
+pub(crate) fn part_of(outcome: &Outcome, offset: usize, bytes: usize) -> String {
+    let text = as_text(outcome, true);
+    let start = boundary(&text, offset);
+    text.get(start..boundary(&text, start.saturating_add(bytes))).unwrap_or("").to_owned()
+}
+
+/// JSON without the characters in its strings that end a line for some readers.
+fn escaped(json: Cow<'_, str>) -> Cow<'_, str> {
+    if !json.contains(LATE_LINE_ENDS) {
+        return json;
+    }
+    let escaped = LATE_LINE_ENDS
+        .iter()
+        .fold(json.into_owned(), |json, mark| json.replace(*mark, &format!("\\u{:04x}", u32::from(*mark))));
+    Cow::Owned(escaped)
 }
 
 /// What begins each line but the first of a result with several (react).

@@ -45,7 +45,7 @@ pub use example::Examples;
 pub use kinds::{NamedProtocol, ProtocolKind};
 pub use message::{Message, Role};
 pub(crate) use message_entry::own_task;
-pub use message_entry::{Answered, MessageEntry, Outcomes};
+pub use message_entry::{Answered, MessageEntry, Outcomes, Parts};
 pub use moves::{Move, ToolCall};
 pub use native::Native;
 pub use options::ProtocolOptions;
@@ -142,6 +142,11 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
 
     /// The next message to the model.
     fn message(&self, entries: &[MessageEntry], outcomes: Outcomes<'_>) -> String;
+
+    /// Whether a move loads results, which then stand in messages as JSON (ticket).
+    fn loads_results(&self) -> bool {
+        false
+    }
 
     /// The beginning of feedback.
     fn feedback_opening(&self) -> &'static str {

@@ -39,7 +39,15 @@ pub enum Move {
     Load {
         /// The ticket to load.
         ticket_id: String,
+        /// Bytes of the result that are skipped.
+        #[serde(default, skip_serializing_if = "is_start")]
+        offset: usize,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]
+pub(crate) fn is_start(offset: &usize) -> bool {
+    *offset == 0
 }
 
 /// One tool call as the model wrote it, before its tool is looked up.

@@ -258,8 +258,10 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> String {
             text
         }
         // React has one call at a time, whose result always follows it.
-        MessageEntry::Spawned(_) | MessageEntry::Loaded(_) | MessageEntry::Dropped(_) | MessageEntry::Completed(_) => {
-            String::new()
-        }
+        MessageEntry::Spawned(_)
+        | MessageEntry::Loaded(_)
+        | MessageEntry::LoadedPart { .. }
+        | MessageEntry::Dropped(_)
+        | MessageEntry::Completed(_) => String::new(),
     }
 }

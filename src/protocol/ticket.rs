@@ -213,6 +213,10 @@ impl Protocol for Ticket {
         true
     }
 
+    fn loads_results(&self) -> bool {
+        true
+    }
+
     fn background(&self) -> bool {
         true
     }
@@ -327,7 +331,10 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> Option<String> {
         | MessageEntry::Violation(text)
         | MessageEntry::Refused { feedback: text, .. }
         | MessageEntry::LastTurn(text) => Some(text.clone()),
-        MessageEntry::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, outcomes)?)),
+        MessageEntry::Loaded(id) => Some(format!("Result of ticket {id}:\n{}", loaded(*id, 0, outcomes)?)),
+        MessageEntry::LoadedPart { ticket: id, offset } => {
+            Some(format!("Result of ticket {id}:\n{}", loaded(*id, *offset, outcomes)?))
+        }
         MessageEntry::Dropped(id) => {
             Some(format!("Result of ticket {id}: left out here to make room; LOAD_TICKET {id} shows it again."))
         }
@@ -342,12 +349,12 @@ fn part(entry: &MessageEntry, outcomes: Outcomes<'_>) -> Option<String> {
 }
 
 /// A failure is loaded as `{"error": …}`, so that a result is always JSON.
-fn loaded(id: TicketId, outcomes: Outcomes<'_>) -> Option<String> {
+fn loaded(id: TicketId, offset: usize, outcomes: Outcomes<'_>) -> Option<String> {
     let (ticket, outcome) = outcomes.get(id)?;
     Some(match outcome {
-        Outcome::Ok(json) => outcomes.json(ticket, json.get()).into_owned(),
+        Outcome::Ok(json) => outcomes.json(ticket, json.get(), offset).into_owned(),
         other => {
-            let error = serde_json::json!({ "error": outcomes.text(ticket, other) }).to_string();
+            let error = serde_json::json!({ "error": outcomes.part(ticket, other, offset) }).to_string();
             outcomes.on_one_line(error.into()).into_owned()
         }
     })

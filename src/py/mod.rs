@@ -7,6 +7,7 @@ mod envelope;
 mod error;
 mod growing_value;
 mod lock;
+mod long_results;
 mod openapi;
 mod options;
 mod origins;
@@ -36,6 +37,8 @@ mod _core {
     use super::command::{PyCommand, PyDelta};
     #[pymodule_export]
     use super::envelope::PyEnvelopeWriter;
+    #[pymodule_export]
+    use super::long_results::{longest_shown, offers_read_result};
     #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]

@@ -317,7 +317,9 @@ impl PyProtocol {
     ) -> PyGrammar {
         let bounds = bounds.map(Into::into);
         let tools = &tools.tools;
-        let scope = Scope { tools, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds };
+        let longest = None;
+        let scope =
+            Scope { tools, calls, delegates, finish, in_progress, completed, longest, agents, thoughts, bounds };
         PyGrammar { grammar: Arc::new(self.protocol.grammar(&scope)) }
     }
 }

@@ -51,7 +51,8 @@ pub(super) enum PyMove {
     /// Sleep until a ticket is completed.
     Await { ticket_id: String },
     /// Put a completed ticket's result before the model.
-    Load { ticket_id: String },
+    #[pyo3(constructor = (ticket_id, offset = 0))]
+    Load { ticket_id: String, offset: usize },
 }
 
 impl PyMove {
@@ -65,7 +66,7 @@ impl PyMove {
             },
             Move::Delegate { task } => Self::Delegate { task: task.clone() },
             Move::Await { ticket_id } => Self::Await { ticket_id: ticket_id.clone() },
-            Move::Load { ticket_id } => Self::Load { ticket_id: ticket_id.clone() },
+            Move::Load { ticket_id, offset } => Self::Load { ticket_id: ticket_id.clone(), offset: *offset },
         })
     }
 }
@@ -85,7 +86,8 @@ impl PyMove {
             }
             Self::Delegate { task } => format!("Move.Delegate({task:?})"),
             Self::Await { ticket_id } => format!("Move.Await({ticket_id:?})"),
-            Self::Load { ticket_id } => format!("Move.Load({ticket_id:?})"),
+            Self::Load { ticket_id, offset: 0 } => format!("Move.Load({ticket_id:?})"),
+            Self::Load { ticket_id, offset } => format!("Move.Load({ticket_id:?}, offset={offset})"),
         })
     }
 }

@@ -20,5 +20,5 @@ pub(super) fn reply_details(
 ) -> CoreResult<ReplyDetails> {
     let model = model.map(model_name).unwrap_or_default();
     let usage = usage.copied().map(Usage::from);
-    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, model })
+    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, bounds: None, model })
 }

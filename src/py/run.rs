@@ -408,23 +408,23 @@ impl PyRun {
         })
     }
 
-    /// Shows the model less of the conversation. `exchanges` is the number of the oldest ones that are left out, and
-    /// `results` of those that are left out or shown without results.
-    #[pyo3(signature = (exchanges, results, now, *, summary = None, error = None, usage = None))]
+    /// Shows the model less: without the oldest `exchanges` and `results`, and at most `result_bytes` of a result.
+    #[expect(clippy::too_many_arguments, reason = "keyword-only, and each is one fact of what is left out")]
+    #[pyo3(signature = (exchanges, results, now, *, result_bytes = None, summary = None, error = None, usage = None))]
     fn shorten_history(
         slf: &Bound<'_, Self>,
         exchanges: u32,
         results: u32,
         now: f64,
+        result_bytes: Option<usize>,
         summary: Option<&str>,
         error: Option<String>,
         usage: Option<&PyUsage>,
     ) -> CoreResult<Vec<PyCommand>> {
-        let usage = usage.copied().map(Usage::from).map(Box::new);
-        let summary = summary.map(Arc::from);
+        let (usage, summary) = (usage.copied().map(Usage::from).map(Box::new), summary.map(Arc::from));
         input(slf, now, |machine| {
             let turn = machine.state().position.turn;
-            machine.shorten_history(Shortened { turn, exchanges, results, summary, error, usage }, now);
+            machine.shorten_history(Shortened { turn, exchanges, results, summary, result_bytes, error, usage }, now);
         })
     }
 
@@ -453,8 +453,8 @@ impl PyRun {
     ) -> CoreResult<Vec<PyCommand>> {
         let (parts, contents) = outcome.parts_to_core(slf.py())?;
         let outcome = outcome.to_core(slf.py())?;
-        let below = run.map(PyRunView::spent).transpose()?;
-        input_with(slf, now, contents, |machine| machine.complete_task(TicketId(ticket), (outcome, &parts), below, now))
+        let (ticket, below) = (TicketId(ticket), run.map(PyRunView::ended).transpose()?);
+        input_with(slf, now, contents, |machine| machine.complete_task_of(ticket, (outcome, &parts), below, now))
     }
 
     /// Completes a call.

@@ -9,6 +9,7 @@ use super::rows::{MessageOfRun, PyEnding, PyMessage, PyOpenTask, PyShortened, Py
 use super::setup::{Grammars, PySetup, Situation};
 use super::toolset::PyToolSet;
 use crate::live::LiveRun;
+use crate::origin::Index;
 use crate::protocol::grammar::Bounds;
 use crate::reply::Value;
 use crate::run::{Phase, Spent, write_log};
@@ -27,10 +28,9 @@ pub(super) struct PyRunView {
 }
 
 impl PyRunView {
-    /// What it has spent, and whether it has read untrusted results.
-    pub(super) fn spent(&self) -> CoreResult<(Spent, bool)> {
-        let run = self.lock()?;
-        Ok((run.machine().state().spent(), run.machine().state().conversation.untrusted))
+    /// What it has spent, whether it has read untrusted results, and the texts in which its answer is looked up.
+    pub(super) fn ended(&self) -> CoreResult<(Spent, bool, Arc<Index>)> {
+        Ok(self.lock()?.ended())
     }
 
     pub(super) fn new_of(run: LiveRun, grammars: Option<Grammars>) -> Self {
@@ -480,7 +480,8 @@ impl PyRunView {
 
     /// The grammar of the next reply, with at most so many characters of thoughts, within the bounds of the model.
     fn grammar(&self, thoughts: Option<u32>, bounds: Option<PyBounds>) -> CoreResult<PyGrammar> {
-        let (run, bounds) = (self.lock()?, bounds.map(Bounds::from));
+        let (mut run, bounds) = (self.lock()?, bounds.map(Bounds::from));
+        run.bound_reply(bounds);
         let situation = Situation { moves: run.machine().possible_moves(), thoughts, bounds };
         let make = |situation: &Situation| run.machine().grammar(&situation.moves, thoughts, bounds);
         let grammars = self.grammars.get_or_init(Grammars::default);

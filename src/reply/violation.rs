@@ -29,6 +29,9 @@ pub struct Violation {
     /// A second place that explains the first: the opening bracket, the first of two moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related: Option<Related>,
+    /// The bounds of the model's grammar, where they cut the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<String>,
     /// The hint for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -78,6 +81,7 @@ impl Violation {
             expected: None,
             found: None,
             related: None,
+            bounds: None,
             hint: None,
             refused: None,
         }

@@ -41,11 +41,11 @@ impl RunMachine {
                     }
                     return self.advance(now);
                 }
-                Err(Refusal::Violation(violation)) => Err(violation),
+                Err(Refusal::Violation(violation)) => Err(*violation),
                 Err(Refusal::Limit(limit)) => return self.limit(limit, now),
             },
             Move::Await { ticket_id } => self.ticket(ticket_id).map(|_| ()),
-            Move::Load { ticket_id } => self.loadable(ticket_id),
+            Move::Load { ticket_id, offset } => self.loadable(ticket_id, *offset),
         };
         match refused {
             Ok(()) => {
@@ -121,7 +121,7 @@ impl RunMachine {
         })
     }
 
-    fn loadable(&self, id: &str) -> Result<(), Violation> {
+    fn loadable(&self, id: &str, offset: usize) -> Result<(), Violation> {
         let ticket = self.ticket(id)?;
         match self.state.calls.tickets.get(ticket) {
             Some(ticket) if ticket.outcome.is_none() => Err(Violation::new(
@@ -130,7 +130,8 @@ impl RunMachine {
             )
             .expected(format!(r#"{{"type": "AWAIT", "ticket_id": "{}"}}"#, ticket.id))
             .hint("AWAIT it first, then LOAD_TICKET")),
-            _ => Ok(()),
+            Some(ticket) => self.state.check_offset(ticket, offset),
+            None => Ok(()),
         }
     }
 
@@ -138,7 +139,8 @@ impl RunMachine {
         let spec = self.setup.tools.get(&call.tool);
         let external = spec.and_then(|spec| spec.external.clone());
         let inherits = self.state.conversation.untrusted && inherits_untrusted(call.kind, spec);
-        let untrusted = inherits || spec.is_some_and(|spec| spec.untrusted);
+        let shows = self.shows_untrusted_part(&call.tool, &call.arguments);
+        let untrusted = inherits || shows || spec.is_some_and(|spec| spec.untrusted);
         let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,

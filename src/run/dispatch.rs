@@ -3,7 +3,7 @@
 use super::command::Command;
 use super::event::Event;
 use super::machine::{RunMachine, SharedLimits};
-use super::plan;
+use super::repeated_calls::refuse_repetition;
 use super::state::OpenCall;
 use super::state::Phase;
 use crate::protocol::Move;
@@ -53,7 +53,7 @@ fn as_texts(arguments: &Value) -> Value {
 
 impl RunMachine {
     /// Completes what needs nobody's work: calls whose references can't be filled, because what they refer to failed,
-    /// and those that wait for agents which have all ended.
+    /// those that wait for agents which have all ended, and those that show a part of a result.
     pub(super) fn settle_dependants(&mut self, now: f64) {
         loop {
             if let Some((ticket, outcome)) = self.waited() {
@@ -101,7 +101,8 @@ impl RunMachine {
             Ok((arguments, approval)) => {
                 // Values were the reason when it was opened.
                 let opened = self.state.calls.tickets.get(ticket);
-                let has_reason = opened.is_some_and(|opened| opened.approval_reason.is_some());
+                let has_reason =
+                    opened.is_some_and(|opened| opened.approval_reason.is_some()) || self.asks_for_results(ticket);
                 let needs_approval = approval == Approval::Needed || has_reason;
                 let checks_approval = approval == Approval::Checked && !has_reason;
                 let untrusted = self.inherits(ticket) && self.needs_untrusted(ticket);
@@ -115,17 +116,20 @@ impl RunMachine {
         true
     }
 
-    /// Whether a call waits for agents.
+    /// Whether the run itself answers a call: it waits for agents, or shows a part of a result.
     pub(super) fn waits(&self, call: &OpenCall) -> bool {
-        self.setup.tools.get(&call.tool).is_some_and(|spec| spec.kind == ToolKind::Wait)
+        self.setup.tools.get(&call.tool).is_some_and(|spec| spec.kind == ToolKind::Wait) || self.reads_part(call)
     }
 
-    /// A call that waits for agents which have all ended, with its outcome.
+    /// A call that shows a part of a result, or waits for agents which have all ended, with its outcome.
     fn waited(&self) -> Option<(TicketId, Outcome)> {
         let (ticket, call) = self.given.pending.iter().find_map(|ticket| {
             let call = self.state.calls.open.get(ticket)?;
             (self.waits(call) && self.state.calls.has_needs(call)).then_some((*ticket, call))
         })?;
+        if self.reads_part(call) {
+            return Some((ticket, self.state.part_outcome(ticket)?));
+        }
         let by_ticket = self.setup.protocol.pairs_results();
         let waited_for = call.needs.iter().filter_map(|need| self.state.calls.tickets.get(*need));
         let agents: Vec<AgentEnd<'_>> = waited_for.filter_map(|ticket| AgentEnd::of(ticket, by_ticket)).collect();
@@ -244,7 +248,7 @@ impl RunMachine {
                 checked = self.setup.tools.with_defaults(spec, checked);
             }
             if !spec.repeatable {
-                plan::refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
+                refuse_repetition(&call.tool, &checked, Span::at(0), &self.state, &self.setup)?;
             }
             let approval = self.setup.tools.approval(spec, &checked, &self.state.calls.more_approval)?;
             Ok((checked, approval))

@@ -113,7 +113,8 @@ impl FailedCall {
     }
 }
 
-/// What the model is shown no longer, from one request on. The messages of the run never change.
+/// What the model is shown no longer, from one request on. Of the messages of the run only the last one may change, whose
+/// results are cut.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shortened {
     /// The turn of the request.
@@ -125,6 +126,9 @@ pub struct Shortened {
     /// What is shown in place of the exchanges that are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<str>>,
+    /// Bytes of one result that are shown from now on, in the last message too, whose results did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<usize>,
     /// Why the request before it, or the summary, failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -1,5 +1,6 @@
 //! The commands that a driver was given, so that it is given each of them once.
 
+use crate::protocol::grammar::Bounds;
 use crate::ticket::TicketId;
 use std::collections::BTreeSet;
 
@@ -27,6 +28,8 @@ pub(super) struct Given {
     pub(super) cancelled: Vec<TicketId>,
     /// Whether `Finish` was given.
     pub(super) ended: bool,
+    /// The bounds of the grammar that was given for the coming reply.
+    pub(super) bounds: Option<Bounds>,
 }
 
 impl Given {

@@ -258,6 +258,7 @@ impl RunMachine {
             return None;
         }
         let open = self.state.calls.open.iter();
+        let open = open.filter(|(_, call)| !self.reads_part(call));
         let begun = open.filter(|(ticket, call)| self.state.calls.is_under_way(**ticket, call));
         let is_task =
             |ticket| self.state.calls.tickets.get(ticket).is_some_and(|ticket| ticket.kind == TicketKind::Task);

@@ -32,6 +32,8 @@ pub struct ReplyDetails {
     pub usage: Option<Usage>,
     /// Unix seconds of its first piece, where it was streamed.
     pub first_at: Option<f64>,
+    /// The bounds of its grammar, where they cut it.
+    pub bounds: Option<String>,
     /// The model that wrote it, where that may be another one than the run's own.
     pub model: ModelName,
 }

@@ -34,6 +34,9 @@ const READ_TYPES: u32 = 9;
 /// The first version whose messages keep each result in a frame that its text can't end.
 const FRAMED: u32 = 9;
 
+/// The first version whose results are read in parts.
+const PARTS: u32 = 9;
+
 /// The first version whose calls have origins.
 const TRACED: u32 = 9;
 
@@ -77,6 +80,11 @@ impl Start {
     /// Whether each result is in a frame that its text can't end.
     pub(super) fn frames_results(&self) -> bool {
         self.version >= FRAMED
+    }
+
+    /// Whether the parts of a long result are read one by one.
+    pub(super) fn reads_parts(&self) -> bool {
+        self.version >= PARTS
     }
 
     /// Whether calls that need approval are written down with their defaults. Runs of earlier versions have no key for
@@ -147,7 +155,7 @@ impl RunMachine {
         let missing = if opened.len() < calls {
             match self.plan(moved, now) {
                 Ok(planned) => planned.into_iter().skip(opened.len()).collect(),
-                Err(Refusal::Violation(violation)) => return self.record_violation(violation, spans.clone(), now),
+                Err(Refusal::Violation(violation)) => return self.record_violation(*violation, spans.clone(), now),
                 Err(Refusal::Limit(limit)) => return self.limit(limit, now),
             }
         } else {

@@ -6,15 +6,16 @@ use super::ends_at_call::refuse_references;
 use super::event::Start;
 use super::judge::Judged;
 use super::limits::Limit;
+use super::read_result::offered_tools;
 use super::reference::{self, Names};
-use super::repetition::{self, Verdict};
+use super::repeated_calls::refuse_repetition;
 use super::state::RunState;
 use crate::codes::Code;
 use crate::protocol::{ToolCall, unknown_keys};
 use crate::reply::violation::Violation;
-use crate::reply::{Object, RepairPolicy, Span, Value};
-use crate::ticket::{Ticket, TicketId, TicketKind};
-use crate::tool::{Approval, Checked, ToolKind, ToolSpec, misread};
+use crate::reply::{BoxedViolation, Object, RepairPolicy, Span, Value};
+use crate::ticket::{TicketId, TicketKind};
+use crate::tool::{Approval, Checked, ToolKind, ToolSet, ToolSpec, misread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -50,14 +51,14 @@ pub(super) const DELEGATE: &str = "DELEGATE";
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The reply breaks the protocol.
-    Violation(Violation),
+    Violation(BoxedViolation),
     /// A limit is reached.
     Limit(Limit),
 }
 
 impl From<Violation> for Refusal {
     fn from(violation: Violation) -> Self {
-        Self::Violation(violation)
+        Self::Violation(Box::new(violation))
     }
 }
 
@@ -80,9 +81,11 @@ pub(super) fn calls(
         tickets.push(*started.get(&position).unwrap_or(&TicketId(next)));
         next += u32::from(!started.contains_key(&position));
     }
+    let offered = offered_tools(state, setup);
     let mut block = Block {
         state,
         setup,
+        tools: &offered,
         start,
         names: HashMap::new(),
         agents: Vec::new(),
@@ -189,6 +192,8 @@ fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
 struct Block<'a> {
     state: &'a RunState,
     setup: &'a Setup,
+    /// The tools that can be called.
+    tools: &'a ToolSet,
     start: &'a Start,
     /// Calls of this block so far, by their names.
     names: HashMap<&'a str, TicketId>,
@@ -211,7 +216,7 @@ struct Needs {
 
 impl Block<'_> {
     fn plan(&self, position: usize, call: &ToolCall, ticket: TicketId, last: bool) -> Result<Planned, Refusal> {
-        let tools = &*self.setup.tools;
+        let tools = self.tools;
         let Needs { arguments, references, tickets: needs } = self.needs(call, last)?;
         let place = |violation: Violation, span| if violation.span.is_none() { violation.at(span) } else { violation };
         let found = tools.find(&call.tool, self.setup.protocol.routes());
@@ -252,10 +257,7 @@ impl Block<'_> {
         if needs.is_empty() && !spec.repeatable {
             refuse_repetition(&tool, &arguments, call.span, self.state, self.setup)?;
         }
-        let task = || arguments.as_object()?.get("task")?.as_str();
-        if spec.kind == ToolKind::Delegate && task().is_some_and(|task| is_own(task, &self.start.task)) {
-            return Err(place(own_task(), call.arguments_span).into());
-        }
+        self.refuse_arguments(spec, &arguments).map_err(|violation| place(violation, call.arguments_span))?;
         Ok(Planned {
             ticket,
             kind: if spec.kind.starts_run() { TicketKind::Task } else { TicketKind::ToolCall },
@@ -271,6 +273,16 @@ impl Block<'_> {
             references,
             judged: Judged::default(),
         })
+    }
+
+    /// Refuses arguments that are valid for the tool of the runtime, but not in this run.
+    fn refuse_arguments(&self, spec: &ToolSpec, arguments: &Value) -> Result<(), Violation> {
+        let task = || arguments.as_object()?.get("task")?.as_str();
+        match spec.kind {
+            ToolKind::ReadResult => self.state.check_part(arguments),
+            ToolKind::Delegate if task().is_some_and(|task| is_own(task, &self.start.task)) => Err(own_task()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether calls that need approval are written down with their defaults.
@@ -425,64 +437,6 @@ fn unread_arguments(call: &ToolCall, spec: &ToolSpec) -> Result<(), Violation> {
         unknown_keys::listed(beside.into_iter())
     );
     Err(Violation::new(Code::UnknownKey, message).at(call.span).expected(crate::tool::expected(spec)))
-}
-
-/// Refuses a call that failed before, that keeps giving the same result, or whose result the model has not looked at.
-pub(super) fn refuse_repetition(
-    tool: &str,
-    arguments: &Value,
-    span: Span,
-    state: &RunState,
-    setup: &Setup,
-) -> Result<(), Violation> {
-    let key = repetition::key(tool, arguments);
-    let guides = setup.protocol.guides_to_results();
-    let unread = if guides { state.unread(&key) } else { None };
-    let violation = match (state.calls.repetition.check(&key, setup.limits.max_repeats), unread) {
-        (Verdict::Failed, unread) => {
-            let message = format!("expected another call: '{tool}' with these arguments has failed before");
-            let violation = Violation::new(Code::RepeatedAfterFailure, message);
-            match unread {
-                Some(ticket) => shows(violation, ticket).hint(format!("LOAD_TICKET {} shows why it failed", ticket.id)),
-                None => violation.hint("change the arguments, use another tool, or finish"),
-            }
-        }
-        (_, Some(ticket)) => unseen(ticket),
-        (Verdict::Exhausted(times), None) => {
-            let message =
-                format!("expected another call: '{tool}' with these arguments gave the same result {times} times");
-            let hint = match state.calls.repetition.last(&key).filter(|_| guides) {
-                Some(ticket) => format!("LOAD_TICKET {ticket} shows that result; or change the arguments, or finish"),
-                None => "use the result you have, change the arguments, or finish".to_owned(),
-            };
-            Violation::new(Code::Repeated, message).hint(hint)
-        }
-        (Verdict::Fresh, None) => return Ok(()),
-    };
-    Err(violation.at(span))
-}
-
-/// The violation of a call that was made before, and whose result the model has not seen (ticket).
-fn unseen(ticket: &Ticket) -> Violation {
-    let id = ticket.id;
-    let (message, hint) = if ticket.outcome.is_some() {
-        (
-            format!("expected LOAD_TICKET {id}, which shows the result of this same call: got the call again"),
-            format!("{id} is COMPLETED and its result was not loaded yet: use LOAD_TICKET {id}"),
-        )
-    } else {
-        (
-            format!("expected AWAIT {id}, which is this same call and still IN_PROGRESS: got the call again"),
-            format!("AWAIT {id} first, then LOAD_TICKET {id} shows its result"),
-        )
-    };
-    shows(Violation::new(Code::Repeated, message), ticket).hint(hint)
-}
-
-/// Names the move that leads to a ticket's result.
-fn shows(violation: Violation, ticket: &Ticket) -> Violation {
-    let kind = if ticket.outcome.is_some() { "LOAD_TICKET" } else { "AWAIT" };
-    violation.expected(format!(r#"<output>{{"type": "{kind}", "ticket_id": "{}"}}</output>"#, ticket.id))
 }
 
 fn describe(tool: &str, arguments: &Value) -> String {

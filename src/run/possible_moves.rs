@@ -2,7 +2,7 @@
 
 use super::machine::RunMachine;
 use crate::protocol::grammar::{Bounds, Grammar, Scope};
-use crate::ticket::Status;
+use crate::ticket::{Status, TicketId};
 
 /// The moves that the next reply can make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct PossibleMoves {
     pub in_progress: Vec<String>,
     /// Ids of the completed tickets (ticket).
     pub completed: Vec<String>,
+    /// The tickets whose results can be read in parts, and the bytes of the longest one, once a result was cut.
+    pub results: Option<(Vec<TicketId>, usize)>,
     /// Call ids of the agents in the background (chatty).
     pub agents: Vec<String>,
 }
@@ -47,14 +49,23 @@ impl RunMachine {
         }
         // A first move that must be a call is no task for others.
         let delegates = setup.offers_delegation() && (finish || !in_progress.is_empty() || !completed.is_empty());
-        PossibleMoves { calls, delegates, finish, in_progress, completed, agents }
+        let results = (calls && state.conversation.long.has_cut).then(|| state.readable_results());
+        PossibleMoves { calls, delegates, finish, in_progress, completed, results, agents }
+    }
+
+    /// The coming reply is written under a grammar with these bounds, which explain why it is cut.
+    pub fn bound_reply(&mut self, bounds: Option<Bounds>) {
+        self.given.bounds = bounds;
     }
 
     /// The grammar of these moves, with at most so many characters of thoughts, for a model with these bounds.
     pub fn grammar(&self, moves: &PossibleMoves, thoughts: Option<u32>, bounds: Option<Bounds>) -> Grammar {
-        let PossibleMoves { calls, delegates, finish, in_progress, completed, agents } = moves.clone();
-        let tools = &self.setup.tools;
-        let scope = Scope { tools, calls, delegates, finish, in_progress, completed, agents, thoughts, bounds };
+        let PossibleMoves { calls, delegates, finish, in_progress, completed, results, agents } = moves.clone();
+        let tools = self.tools_for_grammar(results.as_ref());
+        let tools = &*tools;
+        let longest = results.filter(|_| self.setup.protocol.loads_results()).map(|(_, longest)| longest);
+        let scope =
+            Scope { tools, calls, delegates, finish, in_progress, completed, longest, agents, thoughts, bounds };
         self.setup.protocol.grammar(&scope)
     }
 }

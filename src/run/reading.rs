@@ -10,8 +10,8 @@ use super::state::Phase;
 use super::stream::{Pushed, Stream};
 use crate::protocol::decoder::{beside_tools, read_whole};
 use crate::protocol::{Decoder, Delta, FinishReason, ReadOptions, Reply, ToolCall};
-use crate::reply::RepairCode;
 use crate::reply::violation::Violation;
+use crate::reply::{Code, RepairCode};
 use crate::tool::{Approval, ToolKind};
 
 impl RunMachine {
@@ -79,7 +79,11 @@ impl RunMachine {
         let turn = self.state.position.turn;
         let ModelName { model, provider } = self.other_model(details.model);
         let ReplyDetails { finish_reason, usage, first_at, .. } = details;
-        let reply = beside_tools(&*self.setup.protocol, &self.setup.tools, reply);
+        let mut reply = beside_tools(&*self.setup.protocol, &self.offered_tools(), reply);
+        let given = self.given.bounds.take().map(|bounds| bounds.to_string());
+        if let Some(bounds) = details.bounds.or(given).filter(|_| finish_reason != FinishReason::Length) {
+            name_bounds(&mut reply, bounds);
+        }
         let Reply { raw, mut repairs, outcome, spans, .. } = reply;
         if self.setup.protocol.reasons_in_tags() {
             repairs.retain(|repair| repair.code != RepairCode::ReasoningStripped);
@@ -198,7 +202,7 @@ impl RunMachine {
 
     /// The violation of a reply that can no longer become valid in this run.
     fn refuse(&self, delta: &Delta) -> Option<Violation> {
-        let tools = &self.setup.tools;
+        let tools = self.offered_tools();
         match delta {
             Delta::Tool { name, span, .. } => {
                 tools.find(name, self.setup.protocol.routes()).err().map(|violation| violation.at(*span))
@@ -241,5 +245,16 @@ impl RunMachine {
                 }
             }
         }
+    }
+}
+
+/// Names the bounds of a model in the violation of a reply that they cut.
+fn name_bounds(reply: &mut Reply, bounds: String) {
+    if let Err(violation) = &mut reply.outcome
+        && violation.code == Code::Truncated
+    {
+        violation.message.push_str("; a reply is cut where it reaches a limit of its model: ");
+        violation.message.push_str(&bounds);
+        violation.bounds = Some(bounds);
     }
 }

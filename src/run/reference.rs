@@ -159,7 +159,7 @@ fn visit<'a>(value: &'a Value, pointer: &mut String, found: &mut impl FnMut(&'a 
         Value::Object(object) => {
             for (name, item) in object.iter() {
                 pointer.push('/');
-                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                pointer.push_str(&crate::json_pointer::escape(name));
                 visit(item, pointer, found);
                 pointer.truncate(length);
             }

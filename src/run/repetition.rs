@@ -204,6 +204,7 @@ mod tests {
                 opened_at: 0.0,
                 completed_at: None,
                 outcome: None,
+                reads: None,
                 parts: Vec::new(),
             });
             tickets.complete(id, outcome.clone(), &[], None, 0.0);

@@ -127,7 +127,7 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
     machine.more_approval = more_approval(records);
     match &first.event {
         Event::ModelReplied { .. } if machine.trusts_log() => machine.take_recorded(records, at),
-        Event::ModelReplied { .. } => reply(machine, &first.event, at),
+        Event::ModelReplied { .. } => reply(machine, records, at),
         Event::HistoryShortened(shortened) => machine.shorten_history(Shortened::clone(shortened), at),
         Event::ModelAttemptFailed(attempt) => machine.attempt_failed(FailedAttempt::clone(attempt), at),
         Event::TicketOpened(_) | Event::Noted { note: Note::Exhausted(_) }
@@ -177,14 +177,21 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
 }
 
 /// Passes the machine a reply as it arrived: whole, or in a stream.
-fn reply(machine: &mut RunMachine, event: &Event, at: f64) {
-    let Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } = event else {
+fn reply(machine: &mut RunMachine, records: &[Arc<Record>], at: f64) {
+    let Some((first, rest)) = records.split_first() else { return };
+    let Event::ModelReplied { text, streamed, finish_reason, usage, first_at, model, provider, .. } = &first.event
+    else {
         return;
+    };
+    let bounds = match rest.first().map(|record| &record.event) {
+        Some(Event::Violated { violation, .. }) => violation.bounds.clone(),
+        _ => None,
     };
     let details = ReplyDetails {
         finish_reason: *finish_reason,
         usage: usage.as_deref().copied(),
         first_at: *first_at,
+        bounds,
         model: ModelName { model: model.clone(), provider: provider.clone() },
     };
     if *streamed {

@@ -13,6 +13,8 @@ mod spending;
 pub use calls::Calls;
 pub(super) use calls::OpenCall;
 pub use conversation::Conversation;
+use conversation::LastMessage;
+pub(super) use conversation::LongResults;
 pub(super) use position::Offered;
 pub use position::{Ending, Phase, Position};
 pub use spending::Spending;
@@ -21,6 +23,7 @@ use super::account::Spent;
 use super::event::{Event, Note};
 use super::reference;
 use crate::part::Part;
+use crate::protocol::message_entry::part_of;
 use crate::reply::Value;
 use crate::ticket::{Outcome, Ticket, TicketId};
 use std::sync::Arc;
@@ -103,7 +106,12 @@ impl RunState {
         let Calls { tickets, call_ids, .. } = &self.calls;
         let result = |name: &str| {
             let ticket = call_ids.get(name).filter(|ticket| call.needs.contains(ticket))?;
-            match &tickets.get(*ticket)?.outcome {
+            let ticket = tickets.get(*ticket)?;
+            if let Some(part) = ticket.reads {
+                let read = tickets.get(part.ticket)?.outcome.as_ref()?;
+                return Some(Value::from(part_of(read, part.offset, self.conversation.long.bytes)));
+            }
+            match &ticket.outcome {
                 Some(Outcome::Ok(json)) => serde_json::from_str(json.get()).ok(),
                 _ => None,
             }

@@ -7,7 +7,7 @@ use super::model_name::ModelName;
 use super::refused_values::RefusedValues;
 use super::repetition::Repetition;
 use super::said::{SaidUnderKey, Words};
-use super::state::{Calls, Conversation, Ending, Offered, OpenCall, Phase, Position, RunState, Spending};
+use super::state::{Calls, Conversation, Ending, LongResults, Offered, OpenCall, Phase, Position, RunState, Spending};
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move, TextSpans};
 use crate::reply::Value;
@@ -24,6 +24,8 @@ use std::sync::Arc;
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact, which stands by its name in the log")]
 pub(super) struct StoredState {
     result_bytes: usize,
+    #[serde(default, skip_serializing_if = "LongResults::is_nothing")]
+    long_results: LongResults,
     #[serde(default, skip_serializing_if = "is_false")]
     framed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,13 +126,18 @@ fn is_at_start(position: &usize) -> bool {
     *position == 0
 }
 
+/// The move of an answer that is checked, and the spans of its texts.
+fn parts_of(offered: Option<Box<Offered>>) -> (Option<Box<Move>>, TextSpans) {
+    offered.map(|offered| (Some(Box::new(offered.moved)), offered.spans)).unwrap_or_default()
+}
+
 impl From<RunState> for StoredState {
     fn from(state: RunState) -> Self {
         let RunState { conversation, calls, spending, position } = state;
-        let offered = position.offered.map(|offered| (Some(Box::new(offered.moved)), offered.spans));
-        let (offered, offered_spans) = offered.unwrap_or_default();
+        let (offered, offered_spans) = parts_of(position.offered);
         Self {
-            result_bytes: conversation.result_bytes,
+            result_bytes: conversation.long.bytes,
+            long_results: conversation.long,
             framed: conversation.framed,
             reminder: conversation.reminder,
             messages: conversation.messages,
@@ -265,7 +272,7 @@ impl StoredState {
             changed: self.changed,
             own_task: self.own_task,
             reminder: self.reminder,
-            result_bytes: self.result_bytes,
+            long: LongResults { bytes: self.result_bytes, ..self.long_results },
             framed: self.framed,
             untrusted: self.untrusted,
             read_untrusted: self.read_untrusted,

@@ -36,14 +36,16 @@ impl ToolChoice {
 }
 
 impl RunMachine {
-    /// The tools of every request, in the order of the agent: a prefix that is the same is not read again.
+    /// The tools of every request, in the order of the agent: a prefix that is the same is not read again. Once a result
+    /// was cut, `read_result` stands behind them.
     pub fn tool_forms(&self) -> Vec<ToolForm> {
         let form = |name: &str, description: &str, parameters: &Json| ToolForm {
             name: name.to_owned(),
             description: description.to_owned(),
             parameters: parameters.clone(),
         };
-        let tools = self.setup.tools.iter().map(|tool| form(&tool.name, &tool.description, &tool.parameters));
+        let offered = self.offered_tools();
+        let tools = offered.iter().map(|tool| form(&tool.name, &tool.description, &tool.parameters));
         let answer = self.setup.protocol.options().typed().map(|returns| {
             form(ANSWER_TOOL, "Give the final answer to the user. It ends the task.", &returns.wrapped(ANSWER))
         });

@@ -1,6 +1,7 @@
 //! The tickets of one run, in the order of opening.
 
 use super::{Decision, External, Outcome, Status, Ticket, TicketId};
+use crate::origin::{Kind, Origin};
 use crate::part::Part;
 use crate::reply::Value;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,25 @@ impl TicketList {
             && let Some(ticket) = self.get_mut(id)
         {
             ticket.untrusted = true;
+        }
+    }
+
+    /// The results in its arguments are there: those that turned out to be untrusted are so in its origins.
+    pub(crate) fn label_references(&mut self, id: TicketId) {
+        let Some(ticket) = self.get(id) else { return };
+        let turned = |origin: &Origin| {
+            let result = TicketId::parse(&origin.place).and_then(|result| self.get(result));
+            origin.kind == Kind::Reference && !origin.untrusted && result.is_some_and(|result| result.untrusted)
+        };
+        if !ticket.origins.iter().any(|(_, origin)| turned(origin)) {
+            return;
+        }
+        let label = |(pointer, origin): &(String, Origin)| {
+            (pointer.clone(), Origin { untrusted: origin.untrusted || turned(origin), ..origin.clone() })
+        };
+        let origins = ticket.origins.iter().map(label).collect();
+        if let Some(ticket) = self.get_mut(id) {
+            ticket.origins = origins;
         }
     }
 

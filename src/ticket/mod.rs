@@ -248,9 +248,21 @@ pub struct Ticket {
     /// Unix seconds of completion.
     pub completed_at: Option<f64>,
     pub outcome: Option<Outcome>,
+    /// Set where it shows a part of another result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<ResultPart>,
     /// Images and files of its result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+}
+
+/// A result from a byte of its text on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultPart {
+    /// The ticket that has the result.
+    pub ticket: TicketId,
+    /// Bytes of the result that are skipped.
+    pub offset: usize,
 }
 
 impl Ticket {

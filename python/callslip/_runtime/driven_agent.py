@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from callslip.limits import Limits
     from callslip.models._call import ModelCall
     from callslip.protocols import Protocol as AnyProtocol
+    from callslip.runs import Run
     from callslip.store import TicketStore
     from callslip.tools import Context, Tool, ValueLevel
     from callslip.tools._toolbox import Toolbox
@@ -108,6 +109,8 @@ class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
 
     @property
     def _for_tasks(self) -> DrivenAgent[Any]: ...
+
+    def _refuses_next(self, run: Run[Any], /) -> Exception | None: ...
 
     def _for_role(self, role: str) -> DrivenAgent[Any]: ...
 

@@ -33,6 +33,7 @@ class ModelRequests:
     """The requests of one run to its model.
 
     Attributes:
+        takes_calls: Whether replies are tool calls of the model's own.
         shown: The messages that fit the context of the model; `None` if that is not known, or a
             policy function chooses them.
         error: The exception of the model client that has ended the run; `None` if there is none.
@@ -50,22 +51,23 @@ class ModelRequests:
         "_violations",
         "error",
         "shown",
+        "takes_calls",
     )
 
     def __init__(self, run: Run, agent: DrivenAgent) -> None:
         self._run = run
         self._agent = agent
+        self.takes_calls: bool = agent.protocol.native.takes_calls
         # Without options and history policy the model is called directly.
         is_plain = (
             not agent._options
             and not callable(agent.history)
             and not agent._model.is_wrapped
             and "run_id" not in agent._model.accepts
-            and not agent.protocol.native.takes_calls
+            and not self.takes_calls
         )
         self._plain = agent._model.plain if is_plain else None
-        takes_calls = agent.protocol.native.takes_calls
-        self._offered = OfferedTools(run._core) if takes_calls else None
+        self._offered = OfferedTools(run._core) if self.takes_calls else None
         self._history: History | None = None
         self.shown: ShownHistory | None = None
         if not callable(agent.history) and (
@@ -157,16 +159,18 @@ class ModelRequests:
         is_own = isinstance(error, CallslipError) and not isinstance(error, ModelError)
         if is_own or callable(self._agent.history) or core.has_early_calls or core.unwritten:
             return False
-        # What was shortened for this turn is not shortened for it again.
-        if self._full_in == core.turn:
-            return False
         if not is_context_full(error) and not self._may_be_full(error):
             return False
-        self._full_in = core.turn
         shown = self._show_less()
         plan = shown.plan(is_full=True)
         if plan is None:
             return False
+        if plan.result_bytes is None:
+            # Exchanges that were left out for this turn are not left out for it again. A result is
+            # cut until it fits.
+            if self._full_in == core.turn:
+                return False
+            self._full_in = core.turn
         return shown.leave_out(session, plan, one_line(self.failure_words(error)))
 
     def _may_be_full(self, error: BaseException) -> bool:

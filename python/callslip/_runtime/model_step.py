@@ -72,6 +72,9 @@ async def ask(session: RunSession, turn: int, requester: Requester) -> Sequence[
         BaseException: The model did not fail, but the driver is to stop, the store has failed, or
             the program's own history policy.
     """
+    agent = session.agent
+    if agent._ends_at_call and (enough := agent._refuses_next(session.run)) is not None:
+        return session.model_failed(enough, turn)
     if (failure := await _make_room(session, requester)) is not None:
         return session.model_failed(failure, turn)
     attempts = ModelAttempts(session, turn) if session.model.is_wrapped else None

@@ -70,7 +70,6 @@ class RunSession:
         beginning: How the run is started or resumed.
         core: The state machine of the run.
         requests: The requests to its model.
-        takes_calls: Whether replies are tool calls of the model's own.
         kept_while: Whether the run stays unfinished, to be resumed, if the task of its driver is
             cancelled at this moment; `None` if it never does.
         askers: The functions of the program that decide on calls and answer them.
@@ -89,7 +88,6 @@ class RunSession:
         "root",
         "run",
         "setup",
-        "takes_calls",
     )
 
     def __init__(
@@ -109,7 +107,6 @@ class RunSession:
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
         self.requests: ModelRequests = ModelRequests(run, agent)
-        self.takes_calls: bool = setup.protocol.takes_calls
         if setup.file_tools:
             lists = setup.protocol.lists_tickets
             run._reads.messages.name_files(setup.file_tools, lists=lists)
@@ -125,6 +122,11 @@ class RunSession:
         run._levels = levels
         run._core.use_model(*self.model.leaves()[0].known_name)
         take_over_feed(run)
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether replies are tool calls of the model's own."""
+        return self.requests.takes_calls
 
     @property
     def model(self) -> ModelCall:

@@ -48,7 +48,8 @@ class RunSetup:
         ends_at_call = agent._ends_at_call
         if ends_at_call:
             delegates = agents = False
-        self.protocol: _core.Protocol = agent._answers.native(protocol.native)
+        native = protocol._native_for(needs_examples=agent._model.needs_examples)
+        self.protocol: _core.Protocol = agent._answers.native(native)
         built_in: list[str] = []
         if delegates:
             built_in = self.protocol.delegation(sorted(agent.roles))

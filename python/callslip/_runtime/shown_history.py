@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from callslip._base.failure import one_line
+from callslip._core import longest_shown
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._threads import pool
 from callslip.errors import ModelError
@@ -60,6 +61,7 @@ class ShownHistory:
             self._transcript,
             self.count,
             context=model.context,
+            longest=lambda: longest_shown(core),
             reply=reply if isinstance(reply, int) else None,
             summarize=self._summarize,
         )
@@ -112,7 +114,7 @@ class ShownHistory:
             plan: The plan.
             error: The failure that made it necessary, or that of the summary.
         """
-        return self._record(session, plan.cut, error=error)
+        return self._record(session, plan.cut, result_bytes=plan.result_bytes, error=error)
 
     async def make_room(self, session: RunSession) -> None:
         """Leave out what does not fit the context of the model, before it is asked."""
@@ -184,6 +186,7 @@ class ShownHistory:
         session: RunSession,
         cut: Cut,
         *,
+        result_bytes: int | None = None,
         error: str | None = None,
         usage: _core.Usage | None = None,
     ) -> bool:
@@ -192,11 +195,15 @@ class ShownHistory:
                 cut.exchanges,
                 cut.results,
                 session.now(),
+                result_bytes=result_bytes,
                 summary=cut.summary,
                 error=error,
                 usage=usage,
             )
         )
+        if result_bytes is not None:
+            self._run._reads.messages.forget_last()
+            self._room.forget()
         # The run may have ended meanwhile.
         self._cut = _cut_of(self._run)
         return self._cut == cut

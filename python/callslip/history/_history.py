@@ -94,6 +94,12 @@ class Transcript:
         self._read = len(messages)
         return fresh
 
+    def forget(self) -> None:
+        """Read all messages again: the results of the last one were cut."""
+        self._read = 0
+        self._starts.clear()
+        self.opening, self.exchanges, self.reply = [], [], None
+
     def exchange_of(self, position: int) -> int | None:
         """Return the exchange with the message at a position; `None` if none has it."""
         at = bisect_right(self._starts, position) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from callslip.history._exchange import Exchange, bare
@@ -26,6 +27,13 @@ _RECENT = 2
 """Exchanges that stay whole as long as they fit the context at all."""
 
 
+_LEAST = 256
+"""Bytes of a result that are shown however little room there is."""
+_MARK = 200
+"""Bytes that a cut saves at least: its mark, which says how to read on, is nearly as long."""
+_CUT = 0.5
+"""The share of the room that is left to results that do not fit it even alone. An earlier exchange
+fits beside them."""
 _WORTHWHILE = 2
 """A summary takes the place of one in so many tokens of the exchanges, or more."""
 
@@ -42,10 +50,18 @@ def reply_room(context: int, reply: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A longer cut, and the exchanges of which a summary takes the place."""
+    """A longer cut.
+
+    Attributes:
+        cut: The cut.
+        summarized: The exchanges of which a summary takes the place.
+        result_bytes: The bytes of one result that are shown in the last message, and later; `None`
+            if its results fit.
+    """
 
     cut: Cut
     summarized: tuple[Exchange, ...] = ()
+    result_bytes: int | None = None
 
 
 class Room:
@@ -55,11 +71,13 @@ class Room:
         transcript: The messages of the run.
         count: Counts tokens.
         context: The tokens of the context; `None` if that is not known.
+        longest: Returns the bytes that the last message shows of its longest result; 0 if nothing
+            of it can be cut.
         reply: The tokens that a reply may have; `None` if that is not known.
         summarize: The policy for summaries; `None` for none.
     """
 
-    __slots__ = ("_bound", "_context", "_count", "_reply", "_summarize", "_transcript")
+    __slots__ = ("_bound", "_context", "_count", "_longest", "_reply", "_summarize", "_transcript")
 
     def __init__(
         self,
@@ -67,15 +85,22 @@ class Room:
         count: TokenCounter,
         *,
         context: int | None,
+        longest: Callable[[], int],
         reply: int | None = None,
         summarize: Summarize | None = None,
     ) -> None:
+        self._longest = longest
         self._transcript = transcript
         self._count = count
         self._context = context
         self._reply = reply
         self._summarize = summarize
         # No less than the tokens of all that is shown.
+        self._bound = 0
+
+    def forget(self) -> None:
+        """Count all messages again: the results of the last one were cut."""
+        self._transcript.forget()
         self._bound = 0
 
     def is_ample(self, messages: Messages) -> bool:
@@ -115,6 +140,8 @@ class Room:
         most = self._most()
         # A prompt that leaves no room is refused by the model.
         room = max(most - opening, 0)
+        if total > most and (result_bytes := self._result_bytes(room)) is not None:
+            return Plan(cut, result_bytes=result_bytes)
         high = most
         if self._summarize is None or is_full:
             # Where the last ones are that long, something would be left out in every turn.
@@ -126,6 +153,23 @@ class Room:
         left.shorten(high, opening + int(room * _LOW), most)
         longer = replace(cut, exchanges=left.exchanges, results=left.results)
         return None if longer == cut else Plan(longer)
+
+    def _result_bytes(self, room: int) -> int | None:
+        """Return how many bytes of a result the last message may show to fit, with room to spare.
+
+        Args:
+            room: The tokens after the prompt and the task.
+
+        Returns:
+            The number; `None` if the message fits, or would be hardly shorter.
+        """
+        last = self._transcript.exchanges[-1]
+        longest = self._longest() if last.tokens > room else 0
+        if longest < _LEAST + _MARK:
+            return None
+        surplus = last.tokens - room * _CUT
+        kept = 1 - surplus / message_tokens(last.outcome, self._count)
+        return max(_LEAST, min(int(longest * kept), longest - _MARK))
 
     def _at_least(self) -> int:
         """Return a number of tokens up to which nothing is left out."""
@@ -197,6 +241,8 @@ class _Left:
     def shorten(self, high: int, low: int, most: int) -> None:
         """Leave out results, and then exchanges, until `low` is reached; the last ones for `most`.
 
+        The results of the last exchange stay: the model has just asked for them.
+
         Args:
             high: The tokens above which something is left out.
             low: The tokens down to which it is left out.
@@ -209,7 +255,6 @@ class _Left:
             self._leave_out(low, recent)
         self._leave_results(most, last)
         self._leave_out(most, last)
-        self._leave_results(most, last + 1)
 
     def _leave_results(self, to: int, end: int) -> None:
         for at in range(self.results, end):

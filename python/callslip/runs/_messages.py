@@ -64,6 +64,13 @@ class MessageCache:
                     cache.append(self._shown(position))
         return cache
 
+    def forget_last(self) -> None:
+        """Read the last message again when it is next asked for: its results were cut."""
+        with self._lock:
+            del self._cache[-1:]
+        if self.sent is not None:
+            self.sent.forget_last()
+
     def _shown(self, position: int) -> Message:
         assert self._core is not None
         message = self._core.message(position)

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from callslip.events import Event
     from callslip.runs._run import Run
 
-__all__ = ["Observer"]
+__all__ = ["Observer", "ServedAnswer", "ServedRequest"]
+
+
+class ServedRequest(NamedTuple):
+    """A request of a client to a model that this process serves.
+
+    Attributes:
+        model: The name of the model for clients.
+        streamed: Whether the answer is streamed.
+        options: `max_tokens`, `seed` and `stop`, as far as the client has sent them.
+        traceparent: The client's own trace, as a header; `None` without one.
+    """
+
+    model: str
+    streamed: bool
+    options: Mapping[str, object]
+    traceparent: str | None
+
+
+class ServedAnswer(NamedTuple):
+    """The end of a request.
+
+    Attributes:
+        finish_reason: `"stop"`, `"length"` or `"tool_calls"`; `None` without an answer.
+        usage: The tokens of all attempts: `input_tokens`, `output_tokens` and `cached_tokens`.
+        attempts: The replies that the model has written.
+        error: A code for the failure; `None` with an answer.
+    """
+
+    finish_reason: str | None = None
+    usage: Mapping[str, float] = MappingProxyType({})
+    attempts: int = 0
+    error: str | None = None
 
 
 class Observer:
@@ -48,5 +81,20 @@ class Observer:
 
         Returns:
             Called when that context is left; `None` if nothing is to be done.
+        """
+        return None
+
+    def enter_request(
+        self,
+        request: ServedRequest,  # noqa: ARG002
+    ) -> Callable[[ServedAnswer], object] | None:
+        """Prepare the context in which a served request is answered.
+
+        Args:
+            request: The request.
+
+        Returns:
+            Called with the end of the request, in the same context; `None` if nothing is to be
+            done.
         """
         return None

@@ -9,6 +9,7 @@ use crate::protocol::grammar::chars::CharSet;
 use crate::protocol::grammar::free_text;
 use crate::protocol::grammar::json_string::Level;
 use crate::protocol::grammar::rules::{Node, Rules};
+use crate::protocol::grammar::sentence::SentenceEnd;
 use crate::protocol::grammar::{Callable, Grammar, Scope, answer, callable};
 use crate::tool::{AnswerType, ToolKind};
 use serde_json::Value as Json;
@@ -132,8 +133,8 @@ fn calls(
     Node::sequence([more.unwrap_or_else(Node::empty), Node::literal(close)])
 }
 
-/// A plain answer of bounded length, without what begins a tag, a control token or JSON. A longer one breaks off behind
-/// an opening tag, so that it is no answer.
+/// A plain answer of bounded length, without what begins a tag, a control token or JSON. A longer one ends with its
+/// sentence. Where that is as far away as the answer is long, it breaks off behind an opening tag, so that it is no answer.
 fn short_answer(rules: &mut Rules, tags: &ToolTags, bounds: Bounds) -> Node {
     let mut without = CharSet::of("<{}");
     for tag in [&tags.start, &tags.end] {
@@ -147,10 +148,15 @@ fn short_answer(rules: &mut Rules, tags: &ToolTags, bounds: Bounds) -> Node {
     let names = CharSet::ranges([('A', 'Z'), ('a', 'z')]).union(&CharSet::of("[/"));
     let bracket = Node::sequence([Node::literal("["), Node::Class(any.minus(&names))]);
     let plain = Node::Class(any.minus(&CharSet::of("[")));
-    let one = Node::choice([plain].into_iter().chain(any.contains('[').then_some(bracket))).unwrap_or_else(Node::empty);
+    let bracket = any.contains('[').then_some(bracket);
+    let rest = SentenceEnd::new(&any.minus(&CharSet::of("[")), bracket.clone());
+    let one = Node::choice([plain].into_iter().chain(bracket)).unwrap_or_else(Node::empty);
     let first = Node::Class(any.minus(&CharSet::blanks()).minus(&CharSet::of("[`~")));
     let most = bounds.answer.max(2) - 1;
     let short = rules.word("answer", Node::sequence([first.clone(), Node::repeat(one.clone(), 0, Some(most - 1))]));
-    let long = [first, Node::times(one, most), Node::literal(tags.start.as_str())];
-    Node::Choice(vec![short, rules.word("long-answer", Node::sequence(long))])
+    let long = Node::sequence([first, Node::times(one, most)]);
+    let ended = [long.clone(), Node::repeat(rest.piece.clone(), 0, Some(most)), rest.end];
+    let cut = [long, Node::times(rest.piece, most + 1), Node::literal(tags.start.as_str())];
+    let ended = rules.word("ended-answer", Node::sequence(ended));
+    Node::Choice(vec![short, ended, rules.word("long-answer", Node::sequence(cut))])
 }

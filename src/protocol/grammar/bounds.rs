@@ -1,9 +1,13 @@
 //! What keeps a model that rambles from going on for ever, and what keeps a grammar small.
 
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
 /// How much a model may say at one place, beyond what a schema asks for: an option of very small models, which go on
 /// where they are free to. A reply in which something reaches its bound breaks off there, so that the reader refuses it
-/// as cut; only thoughts and descriptions, which are not carried out, are ended instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// as cut; only thoughts and descriptions, which are not carried out, are ended instead. An answer goes on to the end of
+/// its sentence, and breaks off where that is as far away as the answer is long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Characters of an answer, a returned string or a delegated task.
     pub answer: u32,
@@ -13,6 +17,14 @@ pub struct Bounds {
     pub items: u32,
     /// Characters of thoughts, and of a ticket's description.
     pub thoughts: u32,
+}
+
+impl fmt::Display for Bounds {
+    /// The bounds of what is refused where it reaches them, as the program writes them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { answer, string, items, .. } = self;
+        write!(formatter, "Bounds(answer={answer}, string={string}, items={items})")
+    }
 }
 
 /// Digits in a row, where there are bounds.

@@ -3,6 +3,7 @@
 use super::bounds::Bounds;
 use super::chars::CharSet;
 use super::rules::{Node, Rules};
+use super::sentence::SentenceEnd;
 use serde_json::Value as Json;
 
 /// Where JSON is written.
@@ -126,6 +127,16 @@ pub(in crate::protocol) fn string(rules: &mut Rules, min: u32, bounds: Option<Bo
         None => free(min, None),
     };
     rules.word("text", Level::Plain.quoted(content))
+}
+
+/// The same for an answer: at its bound, it goes on to the end of its sentence.
+pub(in crate::protocol) fn answer_text(rules: &mut Rules, min: u32, bounds: Option<Bounds>) -> Node {
+    let Some(Bounds { answer, .. }) = bounds else { return string(rules, min, None) };
+    let any = || Node::Class(CharSet::all());
+    let rest = SentenceEnd::new(&CharSet::all(), None);
+    let long = [Node::times(any(), answer), Node::bounded(rest.piece, 0, answer), rest.end];
+    let content = Node::choice([Node::repeat(any(), min, Some(answer)), Node::sequence(long)]);
+    rules.word("text", Level::Plain.quoted(content.unwrap_or_else(Node::empty)))
 }
 
 /// The rule of a string at the reply's own level that is only read: of `min` to `max` characters.

@@ -16,6 +16,7 @@ mod object;
 mod pattern;
 pub(in crate::protocol) mod rules;
 pub(in crate::protocol) mod schema;
+pub(in crate::protocol) mod sentence;
 mod write;
 
 pub use bounds::Bounds;
@@ -42,6 +43,8 @@ pub struct Scope<'a> {
     pub in_progress: Vec<String>,
     /// Ids of completed tickets, which may be loaded or awaited (ticket).
     pub completed: Vec<String>,
+    /// Bytes of the longest result, once one was cut: its parts may be asked for (ticket).
+    pub longest: Option<usize>,
     /// Agents in the background, which may be waited for (chatty).
     pub agents: Vec<String>,
     /// Characters of thoughts, at most (react, ticket); a small model chooses better with none.

@@ -49,6 +49,7 @@ pub(super) fn message(entries: &[MessageEntry], outcomes: Outcomes<'_>) -> Strin
             MessageEntry::Result { ticket, .. }
             | MessageEntry::Spawned(ticket)
             | MessageEntry::Loaded(ticket)
+            | MessageEntry::LoadedPart { ticket, .. }
             | MessageEntry::Dropped(ticket)
             | MessageEntry::Completed(ticket) => {
                 if paired.contains(ticket) {

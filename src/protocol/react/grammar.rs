@@ -1,7 +1,7 @@
 //! React: one JSON object. Its `args` are an object, in which quotes and line ends need one escape; where the reader is
 //! strict, they are JSON inside a string, as the protocol has them.
 
-use crate::protocol::grammar::json_string::{Level, string, words};
+use crate::protocol::grammar::json_string::{Level, answer_text, words};
 use crate::protocol::grammar::rules::{Node, Rules};
 use crate::protocol::grammar::{Grammar, Scope, answer, callable};
 use crate::tool::AnswerType;
@@ -47,7 +47,7 @@ pub fn react(scope: &Scope<'_>, strict: bool, returns: Option<&AnswerType>) -> G
     }
     if finish {
         let answer = match returns {
-            None => string(&mut rules, 1, scope.bounds),
+            None => answer_text(&mut rules, 1, scope.bounds),
             Some(returns) => answer(&mut rules, scope, returns, ANSWER, &mut unruled),
         };
         let success = Node::Choice(["true", "false"].map(Node::literal).to_vec());

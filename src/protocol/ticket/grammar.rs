@@ -2,7 +2,7 @@
 
 use crate::protocol::grammar::chars::CharSet;
 use crate::protocol::grammar::free_text::text_before;
-use crate::protocol::grammar::json_string::{Level, string, words};
+use crate::protocol::grammar::json_string::{Level, answer_text, string, words};
 use crate::protocol::grammar::rules::{Node, Rules};
 use crate::protocol::grammar::schema::Converter;
 use crate::protocol::grammar::{Grammar, Scope, answer, callable};
@@ -17,6 +17,7 @@ const PAYLOAD: &str = r#", "payload": "#;
 const DESCRIPTION: &str = r#", "description": "#;
 const AWAIT: &str = r#""AWAIT", "ticket_id": "#;
 const LOAD: &str = r#""LOAD_TICKET", "ticket_id": "#;
+const OFFSET: &str = r#", "offset": "#;
 const DELEGATE: &str = r#""DELEGATE", "task": "#;
 const RETURN: &str = r#""RETURN", "value": "#;
 const END: &str = "}\n</output>";
@@ -50,12 +51,15 @@ pub fn ticket(scope: &Scope<'_>, names: bool, returns: Option<&AnswerType>) -> G
         moves.push(Node::sequence([Node::literal(DELEGATE), task]));
     }
     moves.extend(about(AWAIT, scope.in_progress.iter().chain(&scope.completed)));
-    moves.extend(about(LOAD, scope.completed.iter()));
+    moves.extend(about(LOAD, scope.completed.iter()).map(|load| match scope.longest {
+        Some(bytes) => Node::sequence([load, Node::optional(offset(bytes))]),
+        None => load,
+    }));
     if scope.finish || moves.is_empty() {
         let value = if let Some(returns) = returns {
             answer(&mut rules, scope, returns, "value", &mut unruled)
         } else {
-            let text = string(&mut rules, 0, scope.bounds);
+            let text = answer_text(&mut rules, 0, scope.bounds);
             Converter::new(&mut rules, Level::Plain, scope.bounds, &Json::Bool(true)).any_or(text)
         };
         moves.push(Node::sequence([Node::literal(RETURN), value]));
@@ -84,6 +88,14 @@ fn route<'a>(scope: &Scope<'a>, tool: ToolView<'a>) -> Cow<'a, str> {
         Ok(found) if found.tool.name == tool.name() && found.path_arguments.is_empty() => shown,
         _ => tool.name().into(),
     }
+}
+
+/// Where the result of a ticket goes on, with as many digits as the longest one needs.
+fn offset(bytes: usize) -> Node {
+    let digits = u32::try_from(bytes.to_string().len()).unwrap_or(1);
+    let more = Node::repeat(Node::Class(CharSet::digits()), 0, Some(digits - 1));
+    let number = Node::sequence([Node::Class(CharSet::ranges([('1', '9')])), more]);
+    Node::sequence([Node::literal(OFFSET), Node::Choice(vec![Node::literal("0"), number])])
 }
 
 fn about<'a>(opening: &str, ids: impl Iterator<Item = &'a String>) -> Option<Node> {

@@ -280,7 +280,7 @@ impl JsonReader {
             let step = match (&frame.kind, &frame.key) {
                 (Kind::Array(items), _) => items.len().to_string(),
                 (Kind::Records(count), _) => count.to_string(),
-                (_, Some(key)) => key.text.replace('~', "~0").replace('/', "~1"),
+                (_, Some(key)) => crate::json_pointer::escape(&key.text),
                 _ => continue,
             };
             pointer.push('/');

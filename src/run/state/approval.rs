@@ -16,6 +16,7 @@ impl RunState {
                 }
                 self.calls.tickets.fill(*ticket, arguments, *needs_approval, !*needs_approval && !*checks_approval);
                 self.calls.tickets.distrust(*ticket, *untrusted);
+                self.calls.tickets.label_references(*ticket);
             }
             Event::ApprovalChecked { ticket, needs_approval, reason } => {
                 if let Some(call) = self.calls.open.get_mut(ticket) {
@@ -50,8 +51,8 @@ impl RunState {
             None => format!("the call of '{}'", ticket.tool),
         };
         let mut arguments = ticket.arguments.as_ref().map(|arguments| arguments.to_json()).unwrap_or_default();
-        if arguments.len() > self.conversation.result_bytes {
-            let fits = (0..=self.conversation.result_bytes).rev().find(|end| arguments.is_char_boundary(*end));
+        if arguments.len() > self.conversation.long.bytes {
+            let fits = (0..=self.conversation.long.bytes).rev().find(|end| arguments.is_char_boundary(*end));
             arguments.truncate(fits.unwrap_or_default());
             arguments.push('…');
         }

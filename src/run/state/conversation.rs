@@ -1,16 +1,49 @@
 //! What the model was told, what the next message tells it, and what it is shown no longer.
 
 use crate::part::Part;
-use crate::protocol::{Message, MessageEntry, ToolCall, unknown_keys};
+use crate::protocol::{Message, MessageEntry, Parts, ToolCall, unknown_keys};
 use crate::run::event::Shortened;
 use crate::run::refused_values::RefusedValues;
 use crate::run::said::{SaidUnderKey, Words};
-use crate::ticket::{TicketId, TicketList};
+use crate::ticket::{TicketId, TicketList, is_false};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Results that the last turn puts before the model unasked.
 const UNSEEN: usize = 16;
+
+/// The results that are too long for a message.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(in crate::run) struct LongResults {
+    /// The longest part in a message, in bytes. The stored state has it beside these.
+    #[serde(skip)]
+    pub(in crate::run) bytes: usize,
+    /// How the model asks for parts, by the first event of the run.
+    #[serde(skip)]
+    pub(in crate::run) parts: Parts,
+    /// Whether one was cut that the model was shown.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(in crate::run) has_cut: bool,
+    /// What the last message tells, where it may be cut to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::run) last: Option<LastMessage>,
+}
+
+impl LongResults {
+    /// Whether nothing is known of them.
+    pub(in crate::run) fn is_nothing(&self) -> bool {
+        !self.has_cut && self.last.is_none()
+    }
+}
+
+/// What a message is written from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(in crate::run) struct LastMessage {
+    pub(super) entries: Vec<MessageEntry>,
+    pub(super) listed: Vec<TicketId>,
+    pub(super) batch: BTreeMap<usize, TicketId>,
+}
 
 /// The conversation of a run with its model.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +59,8 @@ pub struct Conversation {
     pub has_parts: bool,
     /// Whether the model has read untrusted results, or began with what was written after such.
     pub untrusted: bool,
-    /// Bytes of a result that the model is shown.
-    pub(in crate::run) result_bytes: usize,
+    /// Results that are too long for a message.
+    pub(in crate::run) long: LongResults,
     /// Whether results stand in frames. Runs begun before version 9 continue without.
     pub(in crate::run) framed: bool,
     /// What each task ends with.
@@ -128,9 +161,25 @@ impl Conversation {
         }
     }
 
+    /// Tells the result of a ticket from a byte on; with `None`, that it is there.
+    pub(super) fn tell_result(&mut self, ticket: TicketId, offset: Option<usize>) {
+        self.entries.push(match offset {
+            None => MessageEntry::Completed(ticket),
+            Some(0) => MessageEntry::Loaded(ticket),
+            Some(offset) => MessageEntry::LoadedPart { ticket, offset },
+        });
+        if offset.is_some() {
+            self.loaded.insert(ticket);
+        }
+    }
+
     /// Whether the next message says that a ticket is completed, or what came of it.
     pub(super) fn is_announced(&self, id: TicketId) -> bool {
-        let tells = |entry: &MessageEntry| matches!(entry, MessageEntry::Completed(told) | MessageEntry::Loaded(told) if *told == id);
+        let tells = |entry: &MessageEntry| {
+            matches!(entry, MessageEntry::Completed(told)
+            | MessageEntry::Loaded(told)
+            | MessageEntry::LoadedPart { ticket: told, .. } if *told == id)
+        };
         self.entries.iter().any(tells)
     }
 }

@@ -19,8 +19,9 @@ impl RunState {
         self.add_pause(event, at);
         match event {
             Event::RunStarted(start) => self.on_run_started(start, at),
-            Event::Compacted { state, .. } => {
+            Event::Compacted { start, state, .. } => {
                 self.clone_from(&***state);
+                self.conversation.long.parts = start.parts();
                 self.calls.tickets.order_ended();
             }
             Event::ModelAsked { turn, model, provider } => {
@@ -34,7 +35,7 @@ impl RunState {
             Event::ModelAttemptFailed(attempt) => self.spending.add_usage(attempt.usage.as_deref()),
             Event::HistoryShortened(shortened) => {
                 self.spending.add_usage(shortened.usage.as_deref());
-                self.conversation.shortened = Some(Arc::new((**shortened).clone()));
+                self.shorten(shortened, protocol);
             }
             Event::Violated { violation, .. } => self.on_violated(violation, protocol),
             Event::AnswerOffered { moved, spans, .. } => {
@@ -55,9 +56,7 @@ impl RunState {
             Event::ToolAttemptFailed(failed) => self.calls.on_attempt_failed(failed),
             Event::TicketPending { ticket, key, external } => self.calls.tickets.pend(*ticket, key.as_ref(), external),
             Event::TicketCompleted { ticket, outcome, spent, parts, by, untrusted } => {
-                if let Some(spent) = spent {
-                    self.spending.below.add(spent);
-                }
+                self.spending.add_below(spent.as_deref());
                 self.calls.tickets.distrust(*ticket, *untrusted);
                 if self.calls.tickets.complete(*ticket, outcome.clone(), parts, by.as_ref(), at) {
                     self.conversation.has_parts |= !parts.is_empty();
@@ -71,8 +70,8 @@ impl RunState {
                 self.calls.more_approval.extend(more.iter().map(|(tool, approval)| (Arc::clone(tool), *approval)));
             }
             Event::RunFinished { reason, value, success, error, limit } => {
-                let (value, error) = (value.clone(), error.clone());
-                self.position.finish(Ending { reason: *reason, value, success: *success, error }, *limit);
+                let ending = Ending { reason: *reason, value: value.clone(), success: *success, error: error.clone() };
+                self.position.finish(ending, *limit);
             }
         }
         self.spending.last_at = at;
@@ -81,6 +80,7 @@ impl RunState {
     fn on_model_replied(&mut self, text: &Arc<str>) {
         self.position.phase = Phase::Idle;
         self.position.midway = true;
+        self.conversation.long.last = None;
         // Some model services refuse an assistant message without text.
         let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
         self.conversation.messages.push(Message::new(Role::Assistant, content));
@@ -116,16 +116,16 @@ impl RunState {
                 self.begin_calls(calls.len(), protocol);
             }
             Move::Delegate { .. } => self.begin_calls(1, protocol),
-            Move::Await { ticket_id } | Move::Load { ticket_id } => {
+            Move::Await { ticket_id } => {
                 let Some(ticket) = TicketId::parse(ticket_id) else { return };
-                let awaits = matches!(moved, Move::Await { .. });
-                self.conversation.entries.push(if awaits && !protocol.await_loads() {
-                    MessageEntry::Completed(ticket)
-                } else {
-                    self.conversation.loaded.insert(ticket);
-                    MessageEntry::Loaded(ticket)
-                });
-                self.position.phase = if awaits { Phase::Awaiting(ticket) } else { Phase::Idle };
+                let loads = protocol.await_loads();
+                self.conversation.tell_result(ticket, loads.then_some(0));
+                self.position.phase = Phase::Awaiting(ticket);
+            }
+            Move::Load { ticket_id, offset } => {
+                let Some(ticket) = TicketId::parse(ticket_id) else { return };
+                self.conversation.tell_result(ticket, Some(*offset));
+                self.position.phase = Phase::Idle;
             }
         }
     }
@@ -188,6 +188,7 @@ impl RunState {
             ..
         } = opened;
         let is_task = *kind == TicketKind::Task;
+        let reads = self.part_read(tool, arguments);
         let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
         self.spending.runs += u32::from(is_task);
         self.conversation.changed.insert(*ticket);
@@ -215,6 +216,7 @@ impl RunState {
             opened_at: at,
             completed_at: None,
             outcome: None,
+            reads,
             parts: Vec::new(),
         });
         self.calls.begin(opened);
@@ -260,8 +262,9 @@ impl RunState {
         self.calls.repetition.per_message = start.counts_calls_per_message();
         let setup = start.own_setup();
         let conversation = &mut self.conversation;
-        conversation.result_bytes = setup.limits.result_bytes;
+        conversation.long.bytes = setup.limits.result_bytes;
         conversation.framed = start.frames_results();
+        conversation.long.parts = start.parts();
         conversation.messages.push(Message::new(Role::System, Arc::clone(&setup.prompt)));
         conversation.messages.extend_from_slice(&setup.examples);
         conversation.messages.extend_from_slice(&start.messages);

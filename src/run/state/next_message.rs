@@ -1,14 +1,19 @@
 //! What the next message tells the model, and what it has been shown.
 
-use super::{Phase, RunState};
+use super::{LastMessage, Phase, RunState};
 use crate::part::Part;
-use crate::protocol::{Answered, Message, MessageEntry, Outcomes, Protocol, Role};
+use crate::protocol::message_entry::bytes_of;
+use crate::protocol::{Answered, Message, MessageEntry, Outcomes, Parts, Protocol, Role};
+use crate::run::event::Shortened;
 use crate::ticket::{Ticket, TicketId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of a result that is no longer than the sentence that would replace it.
 const SHORT: usize = 64;
+
+/// Bytes of a result that are shown however little room there is.
+const LEAST: usize = 256;
 
 impl RunState {
     pub(super) fn on_model_asked(&mut self, turn: u32, protocol: &dyn Protocol) {
@@ -31,32 +36,12 @@ impl RunState {
                 self.conversation.untrusted = true;
                 self.conversation.read_untrusted.entry(id).or_insert(turn);
             }
-            let reply = self.answered(protocol);
-            let outcomes = Outcomes {
-                tickets: &self.calls.tickets,
-                result_bytes: self.conversation.result_bytes,
-                framed: self.conversation.framed,
-                listed: self.position.last_turn.is_none().then_some(&listed),
-                own_task: self.conversation.own_task.as_deref(),
-                answered: reply.as_deref().map(|reply| Answered { reply, tickets: &batch }),
-            };
-            let mut message = Message::new(Role::User, protocol.message(&entries, outcomes));
+            let mut message = self.written(&entries, &listed, &batch, protocol);
             message.parts = self.shown_parts(&entries, protocol);
             message.parts.append(&mut self.conversation.said_parts);
-            let long = |entry: &MessageEntry| match entry {
-                MessageEntry::Loaded(id) => {
-                    self.calls.tickets.get(*id)?.outcome.as_ref().map(|outcome| outcome.text().len())
-                }
-                _ => None,
-            };
-            if entries.iter().filter_map(long).any(|bytes| bytes > SHORT) {
-                for entry in &mut entries {
-                    if let MessageEntry::Loaded(id) = entry {
-                        *entry = MessageEntry::Dropped(*id);
-                    }
-                }
-                message.short = Some(protocol.message(&entries, outcomes).into());
-            }
+            let longest = self.longest_of(&entries, protocol);
+            self.conversation.long.has_cut |=
+                self.conversation.long.parts != Parts::None && longest > self.conversation.long.bytes;
             let is_feedback = |entry| matches!(entry, &MessageEntry::Violation(_) | &MessageEntry::Refused { .. });
             if said || !entries.iter().all(is_feedback) {
                 self.conversation.refused.keep(self.conversation.messages.len().saturating_sub(1));
@@ -65,9 +50,89 @@ impl RunState {
                 self.conversation.said_at = self.conversation.messages.len();
             }
             self.conversation.messages.push(message);
+            let may_be_cut = longest > LEAST && self.conversation.framed;
+            self.conversation.long.last = may_be_cut.then_some(LastMessage { entries, listed, batch });
         }
         self.position.turn = turn;
         self.position.phase = Phase::Asking;
+    }
+
+    pub(super) fn shorten(&mut self, shortened: &Shortened, protocol: &dyn Protocol) {
+        self.conversation.shortened = Some(Arc::new(shortened.clone()));
+        if let Some(bytes) = shortened.result_bytes {
+            self.cut_results(bytes, protocol);
+        }
+    }
+
+    /// Shows fewer bytes of each result from now on, in the last message too.
+    fn cut_results(&mut self, bytes: usize, protocol: &dyn Protocol) {
+        self.conversation.long.bytes = self.conversation.long.bytes.min(bytes);
+        let Some(last) = self.conversation.long.last.clone() else { return };
+        let Some(before) = self.conversation.messages.pop() else { return };
+        let message = self.written(&last.entries, &last.listed, &last.batch, protocol);
+        self.conversation.long.has_cut |= self.longest_of(&last.entries, protocol) > self.conversation.long.bytes;
+        self.conversation.messages.push(Message { parts: before.parts, ..message });
+    }
+
+    /// Bytes that the last message shows of its longest result; 0 where that is no longer than what is always shown.
+    pub fn longest_shown(&self, protocol: &dyn Protocol) -> usize {
+        let last = self.conversation.long.last.as_ref();
+        last.map_or(0, |last| self.longest_of(&last.entries, protocol).min(self.conversation.long.bytes))
+    }
+
+    /// Bytes of the longest result that these entries show, from where they begin to show it.
+    fn longest_of(&self, entries: &[MessageEntry], protocol: &dyn Protocol) -> usize {
+        let loads = protocol.loads_results();
+        let bytes = |id: TicketId, offset: usize| {
+            let part = self.calls.tickets.get(id).and_then(|ticket| ticket.reads);
+            let (id, offset) = part.map_or((id, offset), |part| (part.ticket, part.offset));
+            let outcome = self.calls.tickets.get(id)?.outcome.as_ref()?;
+            // Escapes make no result more than three times as long.
+            let is_short = outcome.text().len() <= LEAST && self.conversation.long.bytes >= 3 * LEAST;
+            let bytes = if is_short { outcome.text().len() } else { bytes_of(outcome, loads) };
+            Some(bytes.saturating_sub(offset))
+        };
+        let shown = entries.iter().filter_map(|entry| match entry {
+            MessageEntry::Loaded(id) => bytes(*id, 0),
+            MessageEntry::LoadedPart { ticket, offset } => bytes(*ticket, *offset),
+            MessageEntry::Result { ticket, .. } if !loads => bytes(*ticket, 0),
+            _ => None,
+        });
+        shown.max().unwrap_or(0)
+    }
+
+    /// The message of these entries, and the same without the results that were loaded into it.
+    fn written(
+        &self,
+        entries: &[MessageEntry],
+        listed: &[TicketId],
+        batch: &BTreeMap<usize, TicketId>,
+        protocol: &dyn Protocol,
+    ) -> Message {
+        let reply = self.answered(protocol);
+        let is_last = self.position.last_turn.is_some();
+        let outcomes = Outcomes {
+            tickets: &self.calls.tickets,
+            result_bytes: self.conversation.long.bytes,
+            // In the last turn nothing more can be asked for.
+            parts: if is_last { Parts::None } else { self.conversation.long.parts },
+            framed: self.conversation.framed,
+            listed: (!is_last).then_some(listed),
+            own_task: self.conversation.own_task.as_deref(),
+            answered: reply.as_deref().map(|reply| Answered { reply, tickets: batch }),
+        };
+        let mut message = Message::new(Role::User, protocol.message(entries, outcomes));
+        let loaded = |entry: &MessageEntry| match entry {
+            MessageEntry::Loaded(id) | MessageEntry::LoadedPart { ticket: id, .. } => Some(*id),
+            _ => None,
+        };
+        let outcome = |id: TicketId| self.calls.tickets.get(id)?.outcome.as_ref();
+        if entries.iter().filter_map(loaded).filter_map(outcome).any(|outcome| outcome.text().len() > SHORT) {
+            let short = entries.iter().map(|entry| loaded(entry).map_or_else(|| entry.clone(), MessageEntry::Dropped));
+            let short: Vec<MessageEntry> = short.collect();
+            message.short = Some(protocol.message(&short, outcomes).into());
+        }
+        message
     }
 
     /// The results of the calls of the last reply, by their positions in it.
@@ -106,7 +171,7 @@ impl RunState {
         protocol: &'a dyn Protocol,
     ) -> impl Iterator<Item = &'a Ticket> {
         entries.iter().filter_map(|entry| match entry {
-            MessageEntry::Loaded(id) => self.calls.tickets.get(*id),
+            MessageEntry::Loaded(id) | MessageEntry::LoadedPart { ticket: id, .. } => self.calls.tickets.get(*id),
             MessageEntry::Result { ticket, .. } if !protocol.guides_to_results() => self.calls.tickets.get(*ticket),
             _ => None,
         })

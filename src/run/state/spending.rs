@@ -39,6 +39,13 @@ impl Spending {
         }
     }
 
+    /// Adds what a run below has spent.
+    pub(super) fn add_below(&mut self, spent: Option<&Spent>) {
+        if let Some(spent) = spent {
+            self.below.add(spent);
+        }
+    }
+
     pub(super) fn add_usage(&mut self, usage: Option<&Usage>) {
         if let Some(usage) = usage {
             let first = !self.is_counted(Limit::Tokens) && self.usage.cost <= 0.0;

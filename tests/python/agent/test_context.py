@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_nothing_is_counted_and_left_out_far_below_the_context():
     assert plain.requests == model.requests
 
 
-def test_a_result_that_alone_is_too_long_is_not_shown():
+def test_a_result_that_alone_is_too_long_is_cut_to_what_fits():
     @tool
     def dump() -> str:
         """Dump."""
@@ -204,7 +205,10 @@ def test_a_result_that_alone_is_too_long_is_not_shown():
     agent = Agent(model, protocol=TicketProtocol(examples=False), tools=[dump])
     result = agent.run_sync("go")
     assert result.value == "too long"
-    assert "left out here to make room" in model.requests[-1].messages[-1]["content"]
+    told = model.requests[-1].messages[-1]["content"]
+    assert re.search(
+        r"\[cut: (\d+) of 12002 bytes are shown; LOAD_TICKET T1 with the offset \1 ", told
+    )
 
 
 def test_the_users_last_message_is_shown_as_long_as_it_is_worked_on():

@@ -7,6 +7,7 @@
     reason = "the functions that tests share may do what tests do"
 )]
 
+mod bounded_answers;
 #[path = "../cases.rs"]
 mod cases;
 #[path = "../runs/kit.rs"]

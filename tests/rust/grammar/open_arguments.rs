@@ -16,6 +16,7 @@ fn scope(tools: &ToolSet) -> Scope<'_> {
         finish: false,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        longest: None,
         agents: Vec::new(),
         thoughts: Some(40),
         bounds: None,

@@ -155,6 +155,7 @@ fn all(tools: &ToolSet) -> Scope<'_> {
         finish: true,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        longest: None,
         agents: Vec::new(),
         thoughts: Some(160),
         bounds: None,
@@ -207,7 +208,7 @@ fn ticket_replies_are_read() {
         let moves = explore(&Ticket::default(), &scope, &grammar);
         assert!(moves.iter().any(is_call));
         assert!(moves.iter().any(|moved| matches!(moved, Move::Finish { .. })));
-        assert!(moves.iter().any(|moved| matches!(moved, Move::Load { ticket_id } if ticket_id == "T2")));
+        assert!(moves.iter().any(|moved| matches!(moved, Move::Load { ticket_id, .. } if ticket_id == "T2")));
     }
 }
 

@@ -225,6 +225,7 @@ fn check(schema: &Json, seed: u64, bounds: Option<Bounds>) {
         finish: false,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        longest: None,
         agents: Vec::new(),
         thoughts: Some(160),
         bounds,

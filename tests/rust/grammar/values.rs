@@ -269,6 +269,7 @@ fn scope(tools: &ToolSet, thoughts: Option<u32>) -> Scope<'_> {
         finish: false,
         in_progress: Vec::new(),
         completed: Vec::new(),
+        longest: None,
         agents: Vec::new(),
         thoughts,
         bounds: None,

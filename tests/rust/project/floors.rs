@@ -4,10 +4,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest to the highest.
-const FLOORS: [&str; 13] =
-    ["hex", "signal", "origin", "part", "codes", "reply", "ticket", "tool", "protocol", "run", "store", "live", "py"];
+const FLOORS: [&str; 14] = [
+    "hex",
+    "json_pointer",
+    "signal",
+    "origin",
+    "part",
+    "codes",
+    "reply",
+    "ticket",
+    "tool",
+    "protocol",
+    "run",
+    "store",
+    "live",
+    "py",
+];
 /// What every floor may name.
-const LOWEST: [&str; 2] = ["hex", "signal"];
+const LOWEST: [&str; 3] = ["hex", "json_pointer", "signal"];
 /// Scripts know nothing of runs, and only the border knows scripts.
 const ASIDE: &str = "sandbox";
 

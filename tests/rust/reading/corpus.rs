@@ -158,7 +158,7 @@ impl Read {
             }
             (_, Move::Delegate { task }) => ("action".to_owned(), json!({"type": "DELEGATE", "task": task})),
             (_, Move::Await { ticket_id }) => ("action".to_owned(), json!({"type": "AWAIT", "ticket_id": ticket_id})),
-            (_, Move::Load { ticket_id }) => {
+            (_, Move::Load { ticket_id, .. }) => {
                 ("action".to_owned(), json!({"type": "LOAD_TICKET", "ticket_id": ticket_id}))
             }
             (_, other) => panic!("{other:?}"),

@@ -120,7 +120,7 @@ static AWAIT: Form = Form {
 };
 static LOAD: Form = Form {
     name: "a LOAD_TICKET",
-    keys: &["type", "ticket_id"],
+    keys: &["type", "ticket_id", "offset"],
     nullable: &[],
     protocol: KEYS,
     arguments: "",
@@ -162,12 +162,28 @@ pub(super) fn read(
         Type::Call => call(&mut reader)?,
         Type::Delegate => Move::Delegate { task: reader.text("task")?.0.to_owned() },
         Type::Await => Move::Await { ticket_id: reader.id("ticket_id")?.0 },
-        Type::Load => Move::Load { ticket_id: reader.id("ticket_id")?.0 },
+        Type::Load => Move::Load { ticket_id: reader.id("ticket_id")?.0, offset: offset(&mut reader)? },
     };
     if kind != Type::Call {
         reader.rest(&[])?;
     }
     Ok(Decision { outcome, repairs: notes.into_sorted() })
+}
+
+/// Where a `LOAD_TICKET` begins to show the result.
+fn offset(reader: &mut FieldReader<'_>) -> Result<usize, BoxedViolation> {
+    let Some(field) = reader.get("offset") else { return Ok(0) };
+    match &*field.value {
+        // A number with more digits than an offset can have is past the end of any result.
+        Value::Number(number) if number.is_integer() && !number.as_str().starts_with('-') => {
+            Ok(number.as_str().parse().unwrap_or(usize::MAX))
+        }
+        Value::Number(number) => {
+            let message = format!("expected a whole number from 0 on in 'offset': got {}", number.as_str());
+            Err(reader.fault(Code::BadType, message, field.span, "offset"))
+        }
+        other => Err(reader.bad_type("offset", field, "a whole number", other)),
+    }
 }
 
 /// The answer of a RETURN.

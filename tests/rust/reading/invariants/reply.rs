@@ -97,7 +97,9 @@ fn deltas_fit(read: &Read) {
                 says(told.get(&format!("arguments {index}")), &call.arguments);
             }
         }
-        Move::Await { ticket_id } | Move::Load { ticket_id } if is_told("ticket") => fits("ticket", Some(ticket_id)),
+        Move::Await { ticket_id } | Move::Load { ticket_id, .. } if is_told("ticket") => {
+            fits("ticket", Some(ticket_id));
+        }
         Move::Finish { value, .. } => {
             let answer = value.as_str();
             fits("text", if is_told("text") { answer } else { None });
