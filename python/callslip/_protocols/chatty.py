@@ -36,6 +36,7 @@ class ChattyProtocol(Protocol):
     _invented_result: ClassVar[str] = "TOOL_EXECUTION_RESULT\ncall_1: invented"
     _retells: ClassVar[bool] = True
     _reminds: ClassVar[bool] = True
+    _tells_before_calls: ClassVar[bool] = True
 
     tool_tag: str | tuple[str, str] = "tool"
     early_start: bool = True

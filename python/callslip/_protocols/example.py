@@ -46,7 +46,7 @@ def check_examples(examples: object) -> None:
     Raises:
         UsageError: They are not such messages.
     """
-    if isinstance(examples, bool):
+    if examples is None or isinstance(examples, bool):
         return
     problem = _problem(examples)
     if problem is not None:

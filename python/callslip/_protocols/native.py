@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_flag
+from callslip._core import Protocol as CoreProtocol
 from callslip._protocols import ProtocolName
 from callslip._protocols.protocol import CallForm, Protocol, reply_json
 from callslip.errors import UsageError
@@ -35,6 +36,7 @@ class NativeProtocol(Protocol):
     name: ClassVar[ProtocolName] = "native"
     _call_form: ClassVar[CallForm] = CallForm("", "tool", "arguments")
     _invented_result: ClassVar[str] = "TOOL_RESULT invented"
+    _tells_before_calls: ClassVar[bool] = True
 
     parallel: bool = True
     early_start: bool = True
@@ -45,7 +47,7 @@ class NativeProtocol(Protocol):
         check_flag("early_start", self.early_start)
         unused = {
             "template": ("", "pass instructions=… to Agent"),
-            "examples": (True, "say it in instructions=…"),
+            "examples": (None, "say it in instructions=…"),
             "thoughts": (None, "limit the model's own reasoning where it is made"),
             "think_prefilled": (False, "leave it out"),
             "tool_tokens": (8_000, "all tools are in the request"),
@@ -57,6 +59,9 @@ class NativeProtocol(Protocol):
                     f"expected no {name} for the native protocol: got "
                     f"{getattr(self, name)!r}; {hint}"
                 )
+
+    def _native_for(self, *, needs_examples: bool) -> CoreProtocol:  # noqa: ARG002  # it has none
+        return self.native
 
     @classmethod
     def _call_text(cls, tool: str, arguments: dict[str, Any], number: int) -> str:
@@ -70,6 +75,9 @@ class NativeProtocol(Protocol):
         arguments = reply_json({"answer": answer})
         call = NativeCall("call_answer", "final_answer", arguments)
         return Envelope(envelope_of(ModelReply(calls=[call])))
+
+    def _for_one_call(self) -> NativeProtocol:
+        return replace(self, parallel=False)
 
     def _own_options(self) -> dict[str, Any]:
         return {"parallel": self.parallel}

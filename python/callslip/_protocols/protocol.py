@@ -47,7 +47,8 @@ class Protocol(ABC):
             of a file. Default: the built-in prompt, whose text is here then.
         examples: Messages of an example between the system prompt and the task: mappings with
             `role` and `content`, which alternate from a task of the `user` to the answer of the
-            `assistant`. `True` (default) makes an example from the tools of the run, `False` none.
+            `assistant`. `True` makes an example from the tools of the run, `False` none. Default
+            `None`: one for models that say that they need it, as `LocalModel` does.
         strict: Whether every departure from the syntax is a violation, even one that can only
             mean one thing. Default `False`.
         lenient: Whether further forms are read: keys that models often write in place of the
@@ -76,11 +77,15 @@ class Protocol(ABC):
     _invented_result: ClassVar[str]
     # Whether it has a form for conversations from other interfaces.
     _retells: ClassVar[bool] = False
+    # Whether plain text is no answer.
+    _answers_in_json: ClassVar[bool] = False
+    # Whether text for the user may stand before calls.
+    _tells_before_calls: ClassVar[bool] = False
     # Whether something stands behind each task, in its example too.
     _reminds: ClassVar[bool] = False
 
     template: str | PathLike[str] | None = field(default=None, repr=False)
-    examples: Sequence[Mapping[str, str]] | bool = field(default=True, hash=False)
+    examples: Sequence[Mapping[str, str]] | bool | None = field(default=None, hash=False)
     strict: bool = False
     lenient: bool = False
     think_prefilled: bool = False
@@ -147,6 +152,10 @@ class Protocol(ABC):
         """Return the feedback on an earlier reply that was refused."""
         return text
 
+    def _for_one_call(self) -> Protocol:
+        """Return the protocol that asks for one call in a reply, if this one can."""
+        return self
+
     def _template_of(self, prompt: str) -> str | None:  # noqa: ARG002  # of each protocol
         """Return a template that renders to this prompt without tools; `None` for no such form."""
         return None
@@ -181,6 +190,20 @@ class Protocol(ABC):
             name: value for name, value in vars(self).items() if not isinstance(value, CoreProtocol)
         }
 
+    def _native_for(self, *, needs_examples: bool) -> CoreProtocol:
+        """Return the protocol for a model, as the core takes it.
+
+        Args:
+            needs_examples: Whether the model does as it has seen it done.
+        """
+        if self.examples is not None or needs_examples:
+            return self.native
+        return self._native_without_example
+
+    @cached_property
+    def _native_without_example(self) -> CoreProtocol:
+        return replace(self, examples=False).native
+
     @cached_property
     def native(self) -> CoreProtocol:
         """The protocol, as the core takes it.
@@ -207,6 +230,9 @@ class Protocol(ABC):
         return "lenient" if self.lenient else "default"
 
     def _examples(self) -> list[tuple[str, str]] | bool:
+        if self.examples is None:
+            # Without an agent, it is shown what a model that needs one is.
+            return True
         if isinstance(self.examples, bool):
             return self.examples
         return [(message["role"], message["content"]) for message in self.examples]

@@ -27,6 +27,7 @@ class ReactProtocol(Protocol):
     _call_form: ClassVar[CallForm] = CallForm("", "action", "args")
     _invented_result: ClassVar[str] = "Observation: invented"
     _retells: ClassVar[bool] = True
+    _answers_in_json: ClassVar[bool] = True
 
     @classmethod
     def _call_text(cls, tool: str, arguments: dict[str, Any], number: int) -> str:  # noqa: ARG003  # calls have no ids

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from callslip.agent._agent import Agent
+from callslip.agent._ends import Ends, Enough
 from callslip.agent._roles import Waiting
-from callslip.runs import RunResult
+from callslip.runs import Run, RunResult
 
 __all__ = ["OneMoveAgent", "calls_of"]
 
@@ -23,6 +24,14 @@ class OneMoveAgent(Agent[Any]):
     """
 
     _ends_at_call = True
+    _ends: Ends | None = None
+
+    def _refuses_next(self, run: Run[Any]) -> Exception | None:
+        """Return why the run ends before its model is asked again; `None` if it goes on."""
+        if self._ends is None or not run._core.violations:
+            return None
+        ended = self._ends.before_next(self, run)
+        return None if ended is None else Enough(ended)
 
     @property
     def _waits_for(self) -> Waiting:

@@ -47,6 +47,10 @@ class AgentRuns(Generic[AnswerT]):
     def _agent(self) -> Agent[AnswerT]:
         return cast("Agent[AnswerT]", self)
 
+    def _refuses_next(self, run: Run[Any]) -> Exception | None:  # noqa: ARG002
+        """Return why a run ends before its model is asked again: of `OneMoveAgent` alone."""
+        return None
+
     @overload
     def start(
         self,

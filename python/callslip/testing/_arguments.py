@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from callslip._base.json import from_json, to_json
+from callslip._base.json_pointer import pointer_steps
 from callslip._core import ToolSet
 from callslip.tools import Tool
 
@@ -75,8 +76,8 @@ class _Values:
 
     def _resolved(self, reference: str) -> object:
         found: Any = self._root
-        for name in reference.removeprefix("#/").split("/"):
-            found = found[name.replace("~1", "/").replace("~0", "~")]
+        for name in pointer_steps(reference.removeprefix("#")):
+            found = found[name]
         return found
 
     def _of_kind(self, kind: str, schema: _Schema) -> st.SearchStrategy[Any]:

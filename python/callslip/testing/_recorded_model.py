@@ -59,8 +59,11 @@ class RecordedModel:
     estimated, so that a replay needs no model.
     """
 
-    def __init__(self, recording: Recording, model: object = None) -> None:
+    def __init__(
+        self, recording: Recording, model: object = None, asks_for: Mapping[str, Any] | None = None
+    ) -> None:
         call = None if model is None else ModelCall(model)
+        asked = asks_for or {}
         self._recording = recording
         self._inner = call
         # A replay may be that of a native run.
@@ -71,6 +74,8 @@ class RecordedModel:
         self.context: int | None = None if call is None else call.context
         self.parts: frozenset[PartKind] = frozenset() if call is None else call.parts
         self.is_async: bool = call is not None and call.is_async
+        self.needs_examples: bool = asked.get("needs_examples") is True
+        self.value_level: str | None = asked.get("value_level")
 
     def __call__(self, messages: Messages, **options: object) -> object:
         """Return the reply to the messages.

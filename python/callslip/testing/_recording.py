@@ -14,6 +14,7 @@ from pathlib import Path
 from callslip._base.options import check_one_of, check_path, check_text, checked_texts
 from callslip._base.redaction import redact_credentials
 from callslip.errors import UsageError
+from callslip.models._call import ModelCall
 from callslip.models._reply import Messages
 from callslip.testing._recorded_model import RecordedModel
 from callslip.testing._replies import Asked, RecordedReply, Replies, file_of
@@ -92,7 +93,11 @@ class Recording:
         """
         if model is None and self._mode != "replay":
             raise UsageError(f"expected a model with --callslip={self._mode}: got none: pass one")
-        return RecordedModel(self, model)
+        if model is not None:
+            call = ModelCall(model)
+            asks_for = {"needs_examples": call.needs_examples, "value_level": call.value_level}
+            self._replies.asks_for = asks_for
+        return RecordedModel(self, model, self._replies.asks_for)
 
     def find(self, messages: Messages) -> tuple[Asked, RecordedReply | None]:
         """Return what was asked, and its recorded reply; `None` for a reply that is to be recorded.

@@ -102,9 +102,12 @@ class Replies:
 
     Attributes:
         calls: What was asked, with the reply.
+        asks_for: What the model asks agents for, as its attributes have it: `needs_examples` and
+            `value_level`.
     """
 
     calls: list[tuple[Asked, RecordedReply]] = field(default_factory=list)
+    asks_for: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Replies:
@@ -128,7 +131,8 @@ class Replies:
                 f"expected recorded replies of version {_VERSION} in {path.name}: got {version}: "
                 "pass --callslip=rewrite to record them anew"
             )
-        return cls(calls)
+        known = data.get("asks_for")
+        return cls(calls, _asked_before(calls) if known is None else known)
 
     def write(self, path: Path) -> None:
         """Write the file in one step: an interrupted write leaves the old file."""
@@ -141,7 +145,8 @@ class Replies:
                 texts[key] = text.split("\n")
                 keys.append([role, key])
             rows.append({"asked": keys, **reply._to_json()})
-        data = {"callslip-replies": _VERSION, "messages": texts, "calls": rows}
+        data = {"callslip-replies": _VERSION, "asks_for": self.asks_for, "messages": texts}
+        data["calls"] = rows
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".json")
         try:
@@ -162,6 +167,15 @@ def _read_calls(data: dict[str, Any]) -> list[tuple[Asked, RecordedReply]]:
         asked = Asked(tuple((role, texts[key]) for role, key in row["asked"]))
         calls.append((asked, RecordedReply._from_json(row)))
     return calls
+
+
+def _asked_before(calls: list[tuple[Asked, RecordedReply]]) -> dict[str, Any]:
+    """Return what models asked for that were recorded without a word of it.
+
+    All of them were shown an example, unless the program said otherwise.
+    """
+    texts = {text for asked, _ in calls for role, text in asked.messages if role == "user"}
+    return {"needs_examples": any(text.startswith("Example: ") for text in texts)}
 
 
 def file_of(path: Path) -> Path:

@@ -9,6 +9,7 @@ from pydantic import Field
 from callslip import (
     Agent,
     ChattyProtocol,
+    Fallback,
     KeepLast,
     Move,
     ReactProtocol,
@@ -41,11 +42,11 @@ def contents(result):
 
 @pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
 def test_a_run_begins_with_an_example_of_its_own_tool(protocol):
-    result = Agent(lambda _: END[protocol], protocol=protocol, tools=[tide]).run_sync("the task")
+    kind = KINDS[protocol](examples=True)
+    result = Agent(lambda _: END[protocol], protocol=kind, tools=[tide]).run_sync("the task")
     shown = list(result.messages)
     roles = [message["role"] for message in shown]
     assert roles == ["system", *["user", "assistant"] * (5 if protocol == "chatty" else 3)]
-    kind = KINDS[protocol]()
     example = shown[-6:-2]
     move = kind.parse(example[1]["content"]).move
     assert isinstance(move, Move.Call)
@@ -75,13 +76,14 @@ def test_an_example_writes_the_tool_down_before_its_arguments(protocol):
 
 def test_a_reminder_stands_after_each_task_of_chatty():
     reminder = "Call a tool first if one of them can give the answer."
-    agent = Agent(lambda _: "done", protocol="chatty", tools=[tide])
+    agent = Agent(lambda _: "done", protocol=ChattyProtocol(examples=True), tools=[tide])
     result = agent.run_sync("the task")
     assert asked(result.messages)[0]["content"] == f"the task\n\n{reminder}"
     again = result.run.send_sync("more")
     assert again.messages[-2]["content"] == f"more\n\n{reminder}"
     for protocol in (
         ChattyProtocol(examples=OWN),
+        ChattyProtocol(),
         ChattyProtocol(examples=False),
         ChattyProtocol(template="{TOOL_TAG_START}{TOOL_TAG_END} {AVAILABLE_TOOLS_INTERFACE}"),
     ):
@@ -89,6 +91,44 @@ def test_a_reminder_stands_after_each_task_of_chatty():
         assert reminder not in str(contents(result))
     result = Agent(lambda _: "done", protocol="chatty").run_sync("the task")
     assert contents(result)[1] == "the task"
+
+
+class Small:
+    """A model that does as it has seen it done, and may be inside of another one."""
+
+    needs_examples = True
+
+    def __init__(self, reply):
+        self.reply = reply
+
+    def __call__(self, messages):
+        return self.reply
+
+
+@pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
+def test_only_models_that_need_one_are_shown_an_example(protocol):
+    small, large = Small(END[protocol]), lambda _: END[protocol]
+
+    def shown(model, **options):
+        made = KINDS[protocol](**options)
+        return len(Agent(model, protocol=made, tools=[tide]).run_sync("the task").messages) > 3
+
+    assert shown(small)
+    assert shown(Fallback(large, small))
+    assert shown(large, examples=True)
+    assert not shown(large)
+    assert not shown(Fallback(large, large))
+    assert not shown(small, examples=False)
+    assert KINDS[protocol]().example_messages([tide])
+
+
+def test_the_protocol_of_an_agent_is_the_one_that_was_passed():
+    protocol = ReactProtocol()
+    agent = Agent(lambda _: finish("done"), protocol=protocol, tools=[tide])
+    assert agent.protocol is protocol
+    assert agent.replace(model=Small(finish("done"))).protocol is protocol
+    assert len(agent.run_sync("x").messages) == 3
+    assert len(agent.replace(model=Small(finish("done"))).run_sync("x").messages) == 7
 
 
 @pytest.mark.parametrize("protocol", ["ticket", "chatty", "react"])
@@ -326,7 +366,8 @@ def test_examples_stand_in_the_log(tmp_path):
 def test_what_is_left_out_is_never_the_example():
     replies = [block((f"c{at}", "tide", {"harbour": f"H{at}"})) for at in range(4)]
     model = ScriptedModel([*replies, "done"])
-    agent = Agent(model, protocol="chatty", tools=[tide], history=KeepLast(1))
+    protocol = ChattyProtocol(examples=True)
+    agent = Agent(model, protocol=protocol, tools=[tide], history=KeepLast(1))
     result = agent.run_sync("the task")
     last = model.requests[-1].messages
     assert [one["content"] for one in last[:9]] == contents(result)[:9]

@@ -1,6 +1,7 @@
 """Options of one run (deps, limits, messages), agents like others, and overrides."""
 
 import asyncio
+import dataclasses
 import gc
 import pickle
 import threading
@@ -27,6 +28,7 @@ from callslip import (
     replay,
     tool,
 )
+from callslip.protocols import find_protocol
 from scripted import (
     act,
     asked,
@@ -367,7 +369,8 @@ def test_other_limits_are_refused(start, given):
 def test_an_earlier_conversation_stands_before_the_task(start, protocol):
     answer = {"react": finish("Ann"), "chatty": "Ann", "ticket": give("Ann")}[protocol]
     model = ScriptedModel([answer])
-    agent = Agent(model, protocol=protocol, tools=[who])
+    shows_one = dataclasses.replace(find_protocol(protocol), examples=True)
+    agent = Agent(model, protocol=shows_one, tools=[who])
     run = start(agent, "Who am I?", messages=EARLIER, deps=Deps()).run
     shown = model.requests[0].messages
     task = next(at for at, one in enumerate(shown) if one["content"].startswith("Who am I?"))

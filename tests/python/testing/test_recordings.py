@@ -216,6 +216,44 @@ def test_the_conversation_may_be_compared_alone(project):
     result.stdout.fnmatch_lines(["*replayed under another system message*", "test_app.py::test_it"])
 
 
+SMALL = """
+    from app import make
+    from callslip import ScriptedModel
+    from callslip.testing import Say
+
+    class Small(ScriptedModel):
+        needs_examples = True
+        value_level = "strict"
+
+    def test_it(recorded):
+        say = Say("react")
+        script = [say.call("weather", city="Oslo"), say.finish("4")]
+        model = recorded(Small(script))
+        assert len(make(model).messages) > 6
+        assert (model.needs_examples, model.value_level) == (True, "strict")
+"""
+
+
+def test_a_replay_shows_what_the_recorded_model_asks_for(project):
+    project.makepyfile(test_app=SMALL)
+    run(project, "--callslip=record").assert_outcomes(passed=1)
+    project.makepyfile(test_app=SMALL.replace("Small(script)", ""))
+
+    run_apart(project).assert_outcomes(passed=1)
+
+
+def test_a_recording_that_says_nothing_is_replayed_as_it_was_made(project):
+    text = SMALL.replace('        value_level = "strict"\n', "").replace('"strict")', "None)")
+    project.makepyfile(test_app=text)
+    run(project, "--callslip=record").assert_outcomes(passed=1)
+    made = json.loads(recording(project).read_text())
+    del made["asks_for"]
+    recording(project).write_text(json.dumps(made))
+    project.makepyfile(test_app=text.replace("Small(script)", ""))
+
+    run_apart(project).assert_outcomes(passed=1)
+
+
 def test_secrets_are_not_written(project, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "tulip-4711-x")
     known = "sk-" + "a" * 24
