@@ -4,10 +4,12 @@
     python benches/eval.py --url http://127.0.0.1:8080/v1 --model qwen   # any server like OpenAI's
     python benches/eval.py --only runs --gguf model.gguf --protocol chatty --grammar on --verbose
 
-Four tables. "calls" is the function-calling benchmark of the package `bfcl-eval`, with callslip's
+Five tables. "calls" is the function-calling benchmark of the package `bfcl-eval`, with callslip's
 protocols beside the prompt of the benchmark. "runs" are whole runs over tasks that are in no
 prompt (`--held-out`: those that prompts are not tuned on), and "steps" are tasks whose second call
-needs the result of the first. "bounds" are tasks whose tools have bounds and patterns.
+needs the result of the first. "bounds" are tasks whose tools have bounds and patterns. "decisions"
+are sixty tasks in one step, in two calls, and without a tool; calls with an effect that a task does
+not need are counted there (`--held-out`: the half that nothing is tuned on).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import dataclasses
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bfcl import CATEGORIES, Benchmark
 from eval_bounds import BOUNDED
 from eval_calls import OWN_PROMPT, CallScore, score_calls
+from eval_decisions import DECISIONS, half
 from eval_runs import Score, work
 from eval_steps import STEPS
 from eval_tasks import HELD_OUT, TASKS, Task
@@ -36,7 +40,7 @@ from callslip.protocols import find_protocol
 
 ROOT = Path(__file__).parents[1]
 PROTOCOLS = ("react", "chatty", "ticket")
-TABLES = ("calls", "runs", "steps", "bounds")
+TABLES = ("calls", "runs", "steps", "bounds", "decisions")
 
 
 @contextlib.contextmanager
@@ -122,6 +126,32 @@ def runs_table(options: argparse.Namespace, tasks: Sequence[Task]) -> None:
             )
 
 
+def decisions_table(options: argparse.Namespace) -> None:
+    """Print how many tasks of each kind are right, and how many calls were made for nothing."""
+    print(
+        f"\n| protocol | grammar | {' | '.join(DECISIONS)} | calls with an effect for nothing "
+        "| turns a task | violations | seconds |\n" + "|---" * (6 + len(DECISIONS)) + "|"
+    )
+    for protocol in options.protocol:
+        for grammar in options.grammar:
+            scores = []
+            for kind, tasks in DECISIONS.items():
+                if options.verbose:
+                    print(f"{protocol}, {kind}:")
+                chosen = half(tasks, held_out=options.held_out)
+                scores.append(evaluate(options, chosen, protocol, grammar=grammar == "on"))
+            counted = sum((one.codes for one in scores), Counter[str]()).most_common()
+            codes = ", ".join(f"{count} {code}" for code, count in counted) or "none"
+            turns = sum(one.turns for one in scores) / max(sum(one.tasks for one in scores), 1)
+            print(
+                f"| {protocol} | {grammar} "
+                + "".join(f"| {one.right} of {one.tasks} " for one in scores)
+                + f"| {sum(one.for_nothing for one in scores)} | {turns:.1f} | {codes} "
+                f"| {sum(one.seconds for one in scores):.0f} |",
+                flush=True,
+            )
+
+
 def evaluate(
     options: argparse.Namespace, tasks: Sequence[Task], protocol: str, *, grammar: bool
 ) -> Score:
@@ -158,6 +188,8 @@ def main(options: argparse.Namespace) -> None:
         runs_table(options, STEPS)
     if "bounds" in options.only:
         runs_table(options, BOUNDED)
+    if "decisions" in options.only:
+        decisions_table(options)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Whole runs of agents, over tasks that are in no prompt, in each protocol.
 
-A task is right where all calls that it needs ran with the right arguments, and the final answer
-holds the value. Prompts and settings are the defaults of `Agent`, but for the number of turns and
-the length of a reply.
+A task is right where all calls that it needs ran with the right arguments, none where it needs
+none, and the final answer holds the value. Prompts and settings are the defaults of `Agent`, but
+for the number of turns and the length of a reply.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Score:
     valid: int = 0
     turns: int = 0
     calls: int = 0
+    for_nothing: int = 0
     input_tokens: int = 0
     first_tokens: int = 0
     seconds: float = 0.0
@@ -48,6 +49,8 @@ def same(got: object, expected: object) -> bool:
 
 def ran(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether all calls ran that the task needs."""
+    if not task.calls:
+        return not made
     return all(
         any(
             tool.removeprefix("POST /") == name
@@ -56,6 +59,30 @@ def ran(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> bool:
         )
         for name, expected in task.calls
     )
+
+
+def is_needed(task: Task, made: tuple[str, dict[str, Any]]) -> bool:
+    """Whether the task needs a call."""
+    tool, arguments = made
+    return any(
+        tool.removeprefix("POST /") == name
+        and all(same(arguments.get(key), value) for key, value in expected.items())
+        for name, expected in task.calls
+    )
+
+
+def for_nothing(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> int:
+    """Count the calls with an effect that were made and that the task does not need."""
+    effects = {tool.name for tool in task.tools if not tool.readonly}
+    return sum(
+        one[0].removeprefix("POST /") in effects and not is_needed(task, one) for one in made
+    )
+
+
+def is_answered(task: Task, answer: str) -> bool:
+    """Whether an answer holds what it has to hold."""
+    found = [value.casefold() in answer.casefold() for value in task.values]
+    return bool(answer) and (not found or (all if task.all_values else any)(found))
 
 
 def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
@@ -84,13 +111,14 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
             case RunFinished(value=value) if value is not None:
                 answer = value if isinstance(value, str) else json.dumps(value)
     called = ran(task, made)
-    right = called and any(value.casefold() in answer.casefold() for value in task.values)
+    right = called and is_answered(task, answer)
     score.tasks += 1
     score.called += called
     score.right += right
     score.valid += not refused
     score.turns += len(asked)
     score.calls += len(opened)
+    score.for_nothing += for_nothing(task, made)
     score.input_tokens += sum(asked)
     score.first_tokens += asked[0] if asked else 0
     if verbose:

@@ -152,13 +152,17 @@ class Task:
         text: What is asked.
         tools: The tools on offer.
         calls: The calls that it needs: a tool's name, and arguments that have to be as given here.
-        values: What the answer has to hold: one of these texts.
+            None of any kind may be made where there are none.
+        values: What the answer has to hold: one of these texts; any answer will do where there are
+            none.
+        all_values: Whether it has to hold all of them. Default false.
     """
 
     text: str
     tools: Sequence[Tool[..., Any]]
     calls: Sequence[tuple[str, Mapping[str, object]]]
     values: Sequence[str]
+    all_values: bool = False
 
 
 def _one(

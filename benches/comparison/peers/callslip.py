@@ -15,8 +15,8 @@ from comparison.durable import FILE
 from comparison.service import Reply
 from comparison.task import PROMPT, TASK, Run, Wait, add, text_model
 
-FIRST = 6
-"""Messages at the beginning of a run: the prompt, an example of two turns, the task."""
+FIRST = 2
+"""Messages at the beginning of a run: the prompt and the task."""
 
 
 def counter(turns: int, wait: Wait) -> Run:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from comparison.peers import callslip
 from comparison.task import Run, Wait
 
-FIRST = 10
-"""Messages at the beginning of a run: the prompt, an example of four turns, the task."""
+FIRST = 2
+"""Messages at the beginning of a run: the prompt and the task."""
 
 
 def counter(turns: int, wait: Wait) -> Run:
