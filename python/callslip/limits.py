@@ -71,7 +71,7 @@ class Limits:
         json_blanks: Blanks in a row between two tokens.
         json_repairs: Repairs in one payload.
         result_bytes: Bytes of one result in the message to the model. Longer results are truncated
-            and marked; the ticket keeps the whole result.
+            and marked, and the model can read on in parts; the ticket keeps the whole result.
         max_violations: Allowed violations (invalid replies) in a row; one more ends the run.
         max_repeats: Times that the same call with the same result is made. Further calls are
             refused, and the third refusal in a row ends the run. A user message resets the count.

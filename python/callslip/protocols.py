@@ -28,6 +28,17 @@ _KINDS: Final[dict[str, type[Protocol]]] = {
 }
 
 
+TEXT_AS_IT_IS: Final[Protocol] = NativeProtocol()
+"""Whatever text comes is the answer, where there are no tools."""
+
+
+def for_plain_text(protocol: Protocol) -> Protocol:
+    """Return a protocol in which plain text is an answer, with the reasoning of another one."""
+    return ChattyProtocol(
+        reasoning_tags=protocol.reasoning_tags, think_prefilled=protocol.think_prefilled
+    )
+
+
 def find_protocol(protocol: Protocol | ProtocolName) -> Protocol:
     """Return a protocol, or the protocol of a name with its defaults.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from contextlib import contextmanager
 
 import httpx
@@ -10,6 +11,8 @@ from callslip import ScriptedModel
 from callslip.gateway import gateway
 from consoles import served
 
+HINT = re.compile(r"\b(?:pass|use|send|leave|call)\b")
+"""What an error says to do."""
 USER = {"role": "user", "content": "Weather in Oslo?"}
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

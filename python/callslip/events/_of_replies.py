@@ -69,6 +69,8 @@ class HistoryShortened(Event):
         exchanges: How many of the oldest exchanges are left out, in all.
         results: How many of the oldest exchanges are left out or shown without loaded results.
         summary: The text in the place of the exchanges that are left out; `None` without one.
+        result_bytes: The bytes of one result that are shown from now on, also in the last message,
+            whose results did not fit; `None` if they did.
         error: Why the request before, or the summary, failed; `None` if neither did.
         usage: The usage of the summary; `None` without one.
     """
@@ -78,6 +80,7 @@ class HistoryShortened(Event):
     exchanges: int
     results: int
     summary: str | None = None
+    result_bytes: int | None = None
     error: str | None = None
     usage: Usage | None = None
 

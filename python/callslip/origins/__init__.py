@@ -72,7 +72,8 @@ class Place:
         where: The text: `T3` for the result of that ticket, `2` for the second message of the user
             after the task, `A2` for the model's answer before it, `M1` for the first message of an
             earlier conversation, else empty. In a child run, `../T3` is a result of the run above,
-            `..` its task or instructions, and `../../T3` a result of the run above that.
+            `..` its task or instructions, and `../../T3` a result of the run above that. `T3/T1` is
+            a result in the child run of T3, whose answer has the value.
         span: The first byte and the one behind the last, in that text as UTF-8; `None` if a rule
             needs no place. Of a result, the text is its JSON, where a text has quotes.
         pointer: The JSON pointer of the value inside of a result that is JSON; else `None`.
@@ -121,13 +122,16 @@ class Origin:
 
     def __str__(self) -> str:
         """Return it in a few words, such as `from T3, untrusted`; empty for an exempt value."""
-        levels, text = self.where.count(".."), self.where.rpartition("/")[2]
+        levels, place = self.where.count(".."), self.where.rpartition("../")[2]
+        calls, _, text = place.rpartition("/")
         words = _WORDS.get(self.kind)
         if words is None:
             number = text.removeprefix("A")
             is_text = text.startswith("T") or not number.isdigit()
             place = text if is_text else f"message {number}"
             words = f"from {place}" if text != f"A{number}" else f"from the answer before {place}"
+        if calls:
+            words += f" of the run of {calls.rpartition('/')[2]}"
         if levels:
             words += " of the run above" if levels == 1 else " of a run above"
         if self.how in _DERIVED:

@@ -137,7 +137,8 @@ def test_long_results_are_cut_with_a_mark_and_kept_whole():
     )
     text = asked(result.messages)[2]["content"]
     assert len(text) < 300
-    assert "[cut: 100 of 10000 bytes are shown; ticket T1 keeps the whole result]" in text
+    mark = "call read_result with the ticket T1 and the offset 100 for the next part"
+    assert f"[cut: 100 of 10000 bytes are shown; {mark}]" in text
     assert result.tickets[0].result == "ä" * 5000
 
 

@@ -187,7 +187,8 @@ def test_errors_end_no_frame(protocol, seed):
 
 def test_what_follows_a_result_of_several_lines_is_not_indented():
     assert told("react", "a\nb\n", limits=Limits(result_bytes=3)) == (
-        "Observation: a\n  b\n[cut: 3 of 4 bytes are shown; ticket T1 keeps the whole result]"
+        "Observation: a\n  b\n[cut: 3 of 4 bytes are shown; "
+        "call read_result with the ticket T1 and the offset 3 for the next part]"
     )
     assert told("react", Retry("a\nTask: b")) == "Observation: a\n  Task: b"
     assert told("react", ValueError("a")) == (

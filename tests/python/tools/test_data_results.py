@@ -93,7 +93,8 @@ def test_a_long_frame_begins_with_its_size_and_is_kept_whole() -> None:
     start = 'Observation: {"row_count":100000,"columns":["number","name"],"rows":[[0,"row 0"],'
     assert told.startswith(start)
     assert len(told) < 33_000
-    cut = "\n[cut: 32768 of 1977837 bytes are shown; ticket T1 keeps the whole result]"
+    more = "call read_result with the ticket T1 and the offset 32768 for the next part"
+    cut = f"\n[cut: 32768 of 1977837 bytes are shown; {more}]"
     assert told.endswith(cut)
     assert result.tickets[0].result["rows"][-1] == [99_999, "row 99999"]
 
