@@ -31,7 +31,7 @@ from bfcl import CATEGORIES, Benchmark
 from eval_bounds import BOUNDED
 from eval_calls import OWN_PROMPT, CallScore, score_calls
 from eval_decisions import DECISIONS, half
-from eval_runs import Score, work
+from eval_runs import Score, counted, work
 from eval_steps import STEPS
 from eval_tasks import HELD_OUT, TASKS, Task
 
@@ -114,9 +114,7 @@ def runs_table(options: argparse.Namespace, tasks: Sequence[Task]) -> None:
         for grammar in options.grammar:
             score = evaluate(options, tasks, protocol, grammar=grammar == "on")
             n = max(score.tasks, 1)
-            codes = (
-                ", ".join(f"{count} {code}" for code, count in score.codes.most_common()) or "none"
-            )
+            codes = counted(score.codes)
             print(
                 f"| {protocol} | {grammar} | {score.right} of {score.tasks} | {score.called} "
                 f"| {score.valid} | {score.turns / n:.1f} | {score.calls} "
@@ -140,8 +138,7 @@ def decisions_table(options: argparse.Namespace) -> None:
                     print(f"{protocol}, {kind}:")
                 chosen = half(tasks, held_out=options.held_out)
                 scores.append(evaluate(options, chosen, protocol, grammar=grammar == "on"))
-            counted = sum((one.codes for one in scores), Counter[str]()).most_common()
-            codes = ", ".join(f"{count} {code}" for code, count in counted) or "none"
+            codes = counted(sum((one.codes for one in scores), Counter[str]()))
             turns = sum(one.turns for one in scores) / max(sum(one.tasks for one in scores), 1)
             print(
                 f"| {protocol} | {grammar} "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from eval_tasks import Task
@@ -18,7 +18,7 @@ from eval_tasks import Task
 from callslip import Agent, Run, RunFailed
 from callslip.events import ModelReplied, RunFinished, TicketCompleted, TicketOpened, Violated
 
-__all__ = ["Score", "work"]
+__all__ = ["Score", "counted", "work"]
 
 
 @dataclasses.dataclass
@@ -38,6 +38,11 @@ class Score:
     codes: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
+def counted(codes: Counter[str]) -> str:
+    """Return the codes of violations with their numbers, the commonest first."""
+    return ", ".join(f"{count} {code}" for code, count in codes.most_common()) or "none"
+
+
 def same(got: object, expected: object) -> bool:
     """Whether an argument is the expected one, whatever the letter case."""
     if isinstance(expected, str) and isinstance(got, str):
@@ -51,23 +56,14 @@ def ran(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether all calls ran that the task needs."""
     if not task.calls:
         return not made
-    return all(
-        any(
-            tool.removeprefix("POST /") == name
-            and all(same(arguments.get(key), value) for key, value in expected.items())
-            for tool, arguments in made
-        )
-        for name, expected in task.calls
-    )
+    return all(any(is_meant(one, call) for one in made) for call in task.calls)
 
 
-def is_needed(task: Task, made: tuple[str, dict[str, Any]]) -> bool:
-    """Whether the task needs a call."""
-    tool, arguments = made
-    return any(
-        tool.removeprefix("POST /") == name
-        and all(same(arguments.get(key), value) for key, value in expected.items())
-        for name, expected in task.calls
+def is_meant(made: tuple[str, dict[str, Any]], call: tuple[str, Mapping[str, object]]) -> bool:
+    """Whether a call that was made is the one that a task needs."""
+    (tool, arguments), (name, expected) = made, call
+    return tool.removeprefix("POST /") == name and all(
+        same(arguments.get(key), value) for key, value in expected.items()
     )
 
 
@@ -75,7 +71,9 @@ def for_nothing(task: Task, made: Sequence[tuple[str, dict[str, Any]]]) -> int:
     """Count the calls with an effect that were made and that the task does not need."""
     effects = {tool.name for tool in task.tools if not tool.readonly}
     return sum(
-        one[0].removeprefix("POST /") in effects and not is_needed(task, one) for one in made
+        one[0].removeprefix("POST /") in effects
+        and not any(is_meant(one, call) for call in task.calls)
+        for one in made
     )
 
 
