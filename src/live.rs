@@ -431,6 +431,11 @@ impl LiveRun {
         self.machine.set_can_ask(can_ask);
     }
 
+    /// Says how sure the model of the coming reply was of the first tool that it calls: a probability.
+    pub fn note_certainty(&mut self, certainty: f64) {
+        self.machine.note_certainty(certainty);
+    }
+
     /// The events so far.
     pub fn log(&self) -> &Log {
         &self.log

@@ -942,6 +942,22 @@ class Grammar:
         """One object for both moves of react; `None` in the other protocols."""
 
     @property
+    def has_blocks(self) -> bool:
+        """Whether the protocol has blocks, in which calls stand side by side."""
+
+    def further(self, written: str) -> str | None:
+        """GBNF for the rest of a block behind a whole call: at least one more call, and its end.
+
+        `None` where the text does not end behind a whole call, or no call may follow.
+        """
+
+    def first_name(self, written: str) -> tuple[int, int] | None:
+        """Where in a reply the name of the first tool stands, in UTF-8 bytes.
+
+        `None` where no block has one, or it has no end yet.
+        """
+
+    @property
     def unruled(self) -> list[str]:
         """The tools whose schemas the grammar can't express: it takes any object for them."""
 
@@ -1091,6 +1107,9 @@ class EnvelopeWriter:
     def fault(self, message: str, raw: str) -> str: ...
     def finish(self, cut: bool) -> str: ...
 
+def note_certainty(run: RunView, certainty: float) -> None:
+    """Say how sure the model was of the first tool that the coming reply calls, from 0 to 1."""
+
 def longest_shown(run: RunView) -> int:
     """The bytes that the last message shows of its longest result; 0 if it can't be cut."""
 
@@ -1128,6 +1147,7 @@ class Setup:
         ends_at_call: bool,
         values: str | None,
         values_by_model: bool,
+        least_certainty: tuple[float, float] | None,
     ) -> Setup: ...
 
 @final

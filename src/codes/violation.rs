@@ -107,6 +107,8 @@ names! {
         UnstatedValue = "unstated_value",
         /// A value is that of the prompt's own example, and stands nowhere else.
         ExampleValue = "example_value",
+        /// The model itself would hardly have named this tool: a grammar led it there.
+        UnlikelyTool = "unlikely_tool",
         /// The answer repeats what the model was told of a refused reply.
         FeedbackQuoted = "feedback_quoted",
 

@@ -40,6 +40,8 @@ mod _core {
     #[pymodule_export]
     use super::long_results::{longest_shown, offers_read_result};
     #[pymodule_export]
+    use super::reply_details::note_certainty;
+    #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
     use super::origins::{hidden_replies, origins_of, set_can_ask};

@@ -386,6 +386,23 @@ impl PyGrammar {
         self.grammar.json_schema.as_deref()
     }
 
+    /// llama.cpp's form of what may follow a reply that ends behind a whole call of a block: at least one more call, and the
+    /// end of the block. `None` where no call may follow.
+    fn further(&self, written: &str) -> Option<String> {
+        self.grammar.further.as_ref()?.gbnf_behind(written, &self.grammar.gbnf)
+    }
+
+    /// Where in a reply the first tool's name stands, in UTF-8 bytes. `None` where there is none in a block, or it has no end.
+    fn first_name(&self, written: &str) -> Option<(usize, usize)> {
+        self.grammar.further.as_ref()?.first_name(written)
+    }
+
+    /// Whether the protocol has blocks, in which calls stand side by side.
+    #[getter]
+    fn has_blocks(&self) -> bool {
+        self.grammar.further.is_some()
+    }
+
     /// The names of tools whose schema could not be turned into rules.
     #[getter]
     fn unruled(&self) -> Vec<String> {

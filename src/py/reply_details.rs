@@ -3,7 +3,9 @@
 use super::error::CoreResult;
 use super::protocol::finish_reason;
 use super::rows::PyUsage;
+use super::run_view::PyRunView;
 use crate::run::{ModelName, ReplyDetails, Usage};
+use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// The name of a model and of its service, as Python has them.
@@ -20,5 +22,12 @@ pub(super) fn reply_details(
 ) -> CoreResult<ReplyDetails> {
     let model = model.map(model_name).unwrap_or_default();
     let usage = usage.copied().map(Usage::from);
-    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, bounds: None, model })
+    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, bounds: None, certainty: None, model })
+}
+
+/// Says how sure the model of the coming reply was of the first tool that it calls, as a probability from 0 to 1.
+#[pyfunction]
+pub(super) fn note_certainty(run: &PyRunView, certainty: f64) -> CoreResult<()> {
+    run.lock()?.note_certainty(certainty);
+    Ok(())
 }

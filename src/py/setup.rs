@@ -7,7 +7,7 @@ use super::protocol::PyProtocol;
 use super::toolset::PyToolSet;
 use crate::protocol::grammar::{Bounds, Grammar};
 use crate::run::command::{OnLimit, OnOpenTickets};
-use crate::run::{PossibleMoves, Setup};
+use crate::run::{Certainty, PossibleMoves, Setup};
 use crate::tool::{AgentLevel, Level};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -62,7 +62,7 @@ impl Grammars {
 impl PySetup {
     /// `limits` is JSON text with the fields of `Limits`.
     #[new]
-    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer, ends_at_call, values, values_by_model))]
+    #[pyo3(signature = (protocol, tools, *, prompt, instructions, limits, raise_on_limit, cancel_open, delegates, call_first, early_stop, early_start, checks_answer, ends_at_call, values, values_by_model, least_certainty))]
     #[expect(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -84,6 +84,7 @@ impl PySetup {
         ends_at_call: bool,
         values: Option<&str>,
         values_by_model: bool,
+        least_certainty: Option<(f64, f64)>,
     ) -> CoreResult<Self> {
         let level = values.and_then(Level::from_name);
         let limits = options::limits(limits)?;
@@ -104,6 +105,7 @@ impl PySetup {
             early_start,
             ends_at_call,
             values: level.map(|level| AgentLevel { level, by_model: values_by_model }),
+            least_certainty: least_certainty.map(|(readonly, effect)| Certainty { readonly, effect }),
         });
         Ok(Self { setup, grammars: Grammars::default() })
     }

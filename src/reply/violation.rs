@@ -89,7 +89,7 @@ impl Violation {
 
     /// Whether it is about where values come from: what was found once is not looked for again.
     pub fn is_of_values(&self) -> bool {
-        matches!(self.code, Code::UnstatedValue | Code::ExampleValue | Code::FeedbackQuoted)
+        matches!(self.code, Code::UnstatedValue | Code::ExampleValue | Code::UnlikelyTool | Code::FeedbackQuoted)
     }
 
     /// The message as a sentence. It may end in a question.

@@ -1,5 +1,6 @@
 //! What a driver is asked to do, and what a run is set up with.
 
+use super::certainty::Certainty;
 use super::limits::Limits;
 use crate::protocol::{self, Message, Protocol, stored_protocol};
 use crate::reply::Value;
@@ -138,6 +139,9 @@ pub struct Setup {
     /// How well the origins of values must be known, where their tools do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<AgentLevel>,
+    /// How sure the model must be of the tools that it calls, where its client says how sure it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_certainty: Option<Certainty>,
 }
 
 impl Setup {
@@ -165,6 +169,7 @@ impl Setup {
             early_start: false,
             ends_at_call: false,
             values: None,
+            least_certainty: None,
         }
     }
 }

@@ -264,6 +264,9 @@ pub enum Event {
         /// Unix seconds of its first piece, where it was streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_at: Option<f64>,
+        /// The probability that the model gave the name of the first tool by itself, where its client says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        certainty: Option<f64>,
         /// The model that wrote it, where it is not the one that was to be asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<Arc<str>>,

@@ -62,6 +62,7 @@ impl RunMachine {
         if self.state.conversation.refused.leaves_an_answer() {
             return Err(only_an_answer());
         }
+        self.check_certainty(planned)?;
         let (mut refused, mut unstated) = (RefusedCalls::default(), Vec::new());
         let mut place = None;
         let tools = Arc::clone(&self.setup.tools);
@@ -306,7 +307,7 @@ fn told(unstated: &[Unstated]) -> Violation {
 
 /// The violation of a call where two in a row were refused.
 fn only_an_answer() -> Violation {
-    let message = "expected an answer: two calls in a row had values that are in no message and no result";
+    let message = "expected an answer: two calls in a row were refused";
     let violation = Violation::new(Code::UnstatedValue, message);
     violation.hint("answer without a tool; if you cannot do it without one, say so")
 }

@@ -6,6 +6,7 @@ mod answer_check;
 mod apply_move;
 mod approval;
 pub mod command;
+mod certainty;
 mod compatibility;
 mod dispatch;
 mod ending;
@@ -49,6 +50,7 @@ mod wall_time;
 
 pub use crate::protocol::{Message, Role};
 pub use account::{Account, Spent};
+pub use certainty::Certainty;
 pub use command::{Command, Setup};
 pub use compatibility::Comparison;
 pub use event::{Event, FailedAttempt, FailedCall, Note, Parent, Record, Shortened, Start, StopReason, Usage};

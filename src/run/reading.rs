@@ -78,7 +78,8 @@ impl RunMachine {
     fn take(&mut self, reply: Reply, streamed: bool, details: ReplyDetails, now: f64) {
         let turn = self.state.position.turn;
         let ModelName { model, provider } = self.other_model(details.model);
-        let ReplyDetails { finish_reason, usage, first_at, .. } = details;
+        let ReplyDetails { finish_reason, usage, first_at, certainty, .. } = details;
+        let certainty = certainty.or(self.given.certainty.take());
         let mut reply = beside_tools(&*self.setup.protocol, &self.offered_tools(), reply);
         let given = self.given.bounds.take().map(|bounds| bounds.to_string());
         if let Some(bounds) = details.bounds.or(given).filter(|_| finish_reason != FinishReason::Length) {
@@ -94,14 +95,18 @@ impl RunMachine {
         let usage = usage.map(Box::new);
         let text = raw.into();
         self.emit(
-            Event::ModelReplied { turn, text, streamed, finish_reason, usage, repairs, first_at, model, provider },
+            Event::ModelReplied { turn, text, streamed, finish_reason, usage, repairs, first_at, certainty, model, provider },
             now,
         );
         if let Some(limit) = self.find_uncounted(now) {
             return self.end_uncounted(limit, now);
         }
         match outcome {
-            Ok(moved) => self.apply_move(moved, spans, now),
+            Ok(moved) => {
+                self.given.certainty = certainty;
+                self.apply_move(moved, spans, now);
+                self.given.certainty = None;
+            }
             Err(violation) => self.record_violation(violation, spans, now),
         }
     }
@@ -122,6 +127,7 @@ impl RunMachine {
             return;
         }
         self.stream = None;
+        self.given.certainty = None;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, attempt.usage.as_deref()) {
             account.spend(&Spent { usage: *usage, ..Spent::default() });
         }
@@ -139,6 +145,7 @@ impl RunMachine {
             return;
         }
         self.stream = None;
+        self.given.certainty = None;
         if let (SharedLimits::Live(account), Some(usage)) = (&self.shared_limits, shortened.usage.as_deref()) {
             account.spend(&Spent { usage: *usage, ..Spent::default() });
         }

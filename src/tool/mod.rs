@@ -41,6 +41,7 @@ pub(crate) use render::expected;
 pub use sample_call::Sample;
 pub(crate) use sample_call::spaced;
 pub use schema::Checked;
+pub(crate) use set::NO_SUCH_TOOL;
 pub use set::{Resolved, ToolSet, ToolSetError};
 pub use spec::{Approval, Effect, MoreApproval, ToolKind, ToolSpec};
 pub(crate) use tool_view::ToolView;

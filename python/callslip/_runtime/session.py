@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from callslip._core import Command, Delta, Outcome
+from callslip._core import Command, Delta, Outcome, note_certainty
 from callslip._runtime.beginning import Beginning, FirstCommands
 from callslip._runtime.calls import Call, ProgramCall
 from callslip._runtime.model_requests import ModelRequests
@@ -244,6 +244,8 @@ class RunSession:
         if reply.reasoning and feed is not None and self.is_current_turn(turn):
             feed.on_delta(Delta.Reasoning(reply.reasoning, turn))
         text = envelope_of(reply) if self.takes_calls else reply.text
+        if reply.certainty is not None and self.is_current_turn(turn):
+            note_certainty(self.core, reply.certainty)
         return self.publish_events(
             self.core.reply(text, turn, reply.finish_reason, usage, self.now(), model=model)
         )

@@ -86,6 +86,7 @@ class RunSetup:
             ends_at_call=ends_at_call,
             values=agent.values or agent._model.value_level,
             values_by_model=agent.values is None,
+            least_certainty=_least_certainty(agent),
         )
 
     def prompt_with(self, instructions: str) -> str:
@@ -95,3 +96,14 @@ class RunSetup:
             TemplateError: The template lacks a placeholder or has an unknown one.
         """
         return self.protocol.system_prompt(self.toolbox.tool_set, self._delegates, instructions)
+
+
+def _least_certainty(agent: DrivenAgent) -> tuple[float, float] | None:
+    """How sure the model must be of a tool; `None` where its certainty says nothing.
+
+    Without an example it has not seen the form of a call, and where a call is required it has to
+    name a tool.
+    """
+    if agent.protocol.examples is False or agent.protocol.first_move == "call":
+        return None
+    return agent._model.least_certainty

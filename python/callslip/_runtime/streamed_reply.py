@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from callslip._core import Delta
+from callslip._core import Delta, note_certainty
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip.models._direct import broken_off, check_text_came
 from callslip.models._envelope import EnvelopePieces
@@ -95,6 +95,8 @@ class StreamedReply:
         """
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
+        if chunk.certainty is not None and self._session.is_current_turn(self._turn):
+            note_certainty(self._session.core, chunk.certainty)
         self.add_usage(chunk.usage)
         if self._surplus is not None:
             self._surplus += 1

@@ -100,6 +100,8 @@ class ModelReplied(Event):
         repairs: What was repaired in it: `code` and `span` of each repair.
         first_at: The time of its first text or reasoning, in Unix seconds; `None` if it was not
             streamed.
+        certainty: The probability that the model gave to the name of the first tool that it calls,
+            before the grammar; `None` if it is not known.
         model: The name of the model that wrote it, as in `ModelAttemptFailed`, if that is not the
             one in `ModelAsked`: another one of `Fallback`, or of an agent that has resumed the run.
         provider: The provider of that model; `None` if it is not known.
@@ -113,6 +115,7 @@ class ModelReplied(Event):
     usage: Usage | None
     repairs: list[dict[str, Any]]
     first_at: float | None = None
+    certainty: float | None = None
     model: str | None = None
     provider: str | None = None
 

@@ -162,6 +162,12 @@ class ModelCall:
         return next((level for level in ("trusted", "strict", "stated") if level in asked), None)
 
     @property
+    def least_certainty(self) -> tuple[float, float] | None:
+        """How sure the model must be of the tools that it calls; the first of those inside."""
+        asked = [getattr(_unbound(one.model), "least_certainty", None) for one in self.leaves()]
+        return next((least for least in asked if isinstance(least, tuple)), None)
+
+    @property
     def needs_examples(self) -> bool:
         """Whether one of the models inside says that it does as it has seen it done."""
         return any(

@@ -360,4 +360,11 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
 def reply_chunk(reply: ModelReply) -> ModelChunk:
     """Return a whole reply as the one chunk of a stream."""
     items = items_of(reply) if has_items(reply) else ()
-    return ModelChunk(reply.text, reply.finish_reason, reply.usage, reply.reasoning, items=items)
+    return ModelChunk(
+        reply.text,
+        reply.finish_reason,
+        reply.usage,
+        reply.reasoning,
+        items=items,
+        certainty=reply.certainty,
+    )

@@ -81,6 +81,9 @@ class ModelChunk:
             `Delta.Reasoning` and is not part of the reply.
         call: A piece of a tool call of the model's own, for a run with `protocol="native"`.
         items: As of a `ModelReply`, in pieces.
+        certainty: The probability, from 0 to 1, that the model gave to the name of the first tool
+            that the reply calls, before a grammar; `None` if it is not known. See
+            `LocalModel.least_certainty`.
     """
 
     text: str = ""
@@ -89,6 +92,7 @@ class ModelChunk:
     reasoning: str = field(default="", compare=False)
     call: CallDelta | None = None
     items: tuple[Item, ...] = field(default=(), repr=False)
+    certainty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ class ModelReply:
         calls: The tool calls of the model's own, in order, for a run with `protocol="native"`.
         items: All of the reply in the service's order, in place of the fields above; for callslip's
             own models.
+        certainty: As of a `ModelChunk`.
     """
 
     text: str = ""
@@ -114,6 +119,7 @@ class ModelReply:
     reasoning: str = field(default="", compare=False)
     calls: Sequence[NativeCall] = ()
     items: tuple[Item, ...] = field(default=(), repr=False)
+    certainty: float | None = None
 
 
 class ReplyStream(Iterator[ModelChunk]):
@@ -369,7 +375,9 @@ def _whole_chunk(source: object) -> ModelChunk | None:
         check_chunks_came(source)
         return None
     reply = _whole(piece)
-    return ModelChunk(reply.text, reply.finish_reason, reply.usage, reply.reasoning)
+    return ModelChunk(
+        reply.text, reply.finish_reason, reply.usage, reply.reasoning, certainty=reply.certainty
+    )
 
 
 def _read_item(item: object, reading: Reading | None) -> ModelChunk:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, cast
 
 from callslip._base.options import (
     check_flag,
@@ -23,6 +23,7 @@ from callslip._base.options import (
 from callslip._threads.forks import after_in_child
 from callslip.errors import ModelError
 from callslip.models._bounds import Bounds
+from callslip.models._local_blocks import Block, reply_pieces
 from callslip.models._local_cache import StateFiles, user_cache_dir
 from callslip.models._local_prompt import Prompt, cache_text, common_start
 from callslip.models._local_seeds import Seeds
@@ -79,6 +80,11 @@ class LocalModel:
         model: The name of the model: that of its file, without the ending.
         provider: `"local"`.
         value_level: The level of values for agents that state none: `"strict"`; see `ValueLevel`.
+        least_certainty: Probabilities below which a call in a block is refused (`unlikely_tool`):
+            that the model gave to the tool's name before the grammar, of a tool that only reads and
+            of one with an effect. Default: 0.55 and 0.85 with a file of your own; `None` (all calls
+            pass) for the default model, which is sure of no tool. It has no effect with
+            `examples=False` or `first_move="call"`.
         needs_examples: Whether agents that state no `examples` show one before the task: true.
 
     Raises:
@@ -124,6 +130,8 @@ class LocalModel:
         if bounds == "auto":
             bounds = Bounds() if gguf is None else None
         self.bounds = bounds
+        # Under a grammar it names one of the tools that there are, also where none fits.
+        self.least_certainty: tuple[float, float] | None = None if gguf is None else (0.55, 0.85)
         self._forget()
         _live.add(self)
 
@@ -196,19 +204,19 @@ class LocalModel:
         }
         if gbnf is not None:
             body["grammar"] = gbnf
-        with contextlib.closing(server.stream(body)) as events:
-            for event in events:
-                if not event["stop"]:
-                    yield event["content"]
+        has_blocks = getattr(grammar, "has_blocks", False) is True
+        blocks = cast("Block", grammar) if has_blocks else None
+        with contextlib.closing(reply_pieces(server, body, blocks)) as pieces:
+            for piece in pieces:
+                if not isinstance(piece, Mapping):
+                    yield piece
                     continue
-                if event["content"]:
-                    yield event["content"]
-                cached = int(event["timings"]["cache_n"]) - read_now
+                cached = int(piece["timings"]["cache_n"]) - read_now
                 yield ModelChunk(
-                    finish_reason="length" if event["stop_type"] == "limit" else "stop",
+                    finish_reason="length" if piece["stop_type"] == "limit" else "stop",
                     usage={
-                        "input_tokens": int(event["tokens_evaluated"]),
-                        "output_tokens": int(event["tokens_predicted"]),
+                        "input_tokens": int(piece["tokens_evaluated"]),
+                        "output_tokens": int(piece["tokens_predicted"]),
                         "cached_tokens": max(cached, 0),
                     },
                 )

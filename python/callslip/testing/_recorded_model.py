@@ -76,6 +76,8 @@ class RecordedModel:
         self.is_async: bool = call is not None and call.is_async
         self.needs_examples: bool = asked.get("needs_examples") is True
         self.value_level: str | None = asked.get("value_level")
+        least = asked.get("least_certainty")
+        self.least_certainty: tuple[float, ...] | None = None if least is None else tuple(least)
 
     def __call__(self, messages: Messages, **options: object) -> object:
         """Return the reply to the messages.
@@ -122,7 +124,12 @@ class RecordedModel:
         text = self._cleaned(envelope_of(reply) if has_lines else reply.text, has_lines=has_lines)
         usage = _usage(reply.usage)
         kept = RecordedReply(
-            text, reply.finish_reason, usage, streamed=streamed, has_items=has_lines
+            text,
+            reply.finish_reason,
+            usage,
+            streamed=streamed,
+            has_items=has_lines,
+            certainty=reply.certainty,
         )
         self._recording.add(asked, kept)
         items = (WrittenItem(text),) if has_lines else ()
@@ -181,7 +188,9 @@ class RecordedModel:
             return self._replay_stream(reply)
         items = (WrittenItem(reply.text),) if reply.has_items else ()
         text = "" if reply.has_items else reply.text
-        return ModelReply(text, reply.finish_reason, reply.usage, items=items)
+        return ModelReply(
+            text, reply.finish_reason, reply.usage, items=items, certainty=reply.certainty
+        )
 
     def _replay_part(self, reply: RecordedReply) -> Generator[ModelChunk]:
         yield from self._replay_stream(reply)
@@ -193,7 +202,7 @@ class RecordedModel:
         first, last = ModelChunk(reply.text[:-1]), ModelChunk(reply.text[-1:])
         if reply.has_items:
             first, last = (ModelChunk(items=(WrittenItem(one.text),)) for one in (first, last))
-        yield first
+        yield replace(first, certainty=reply.certainty)
         yield replace(last, finish_reason=reply.finish_reason, usage=reply.usage)
 
 
@@ -215,6 +224,7 @@ class _Heard:
             chunk.finish_reason or before.finish_reason,
             {**(_usage(before.usage) or {}), **(_usage(chunk.usage) or {})} or None,
             items=items,
+            certainty=before.certainty if chunk.certainty is None else chunk.certainty,
         )
 
     def keep(self) -> None:
@@ -229,7 +239,14 @@ class _Heard:
         elif self.is_cut:
             text = model._cleaned(text, has_lines=has_lines)
             usage = _usage(reply.usage)
-            kept = RecordedReply(text, reply.finish_reason, usage, cut=True, has_items=has_lines)
+            kept = RecordedReply(
+                text,
+                reply.finish_reason,
+                usage,
+                cut=True,
+                has_items=has_lines,
+                certainty=reply.certainty,
+            )
             model._recording.add(self._asked, kept)
         else:
             model._keep(self._asked, reply, streamed=True)

@@ -95,7 +95,12 @@ class Recording:
             raise UsageError(f"expected a model with --callslip={self._mode}: got none: pass one")
         if model is not None:
             call = ModelCall(model)
-            asks_for = {"needs_examples": call.needs_examples, "value_level": call.value_level}
+            asks_for: dict[str, object] = {
+                "needs_examples": call.needs_examples,
+                "value_level": call.value_level,
+            }
+            if call.least_certainty is not None:
+                asks_for["least_certainty"] = list(call.least_certainty)
             self._replies.asks_for = asks_for
         return RecordedModel(self, model, self._replies.asks_for)
 

@@ -60,6 +60,7 @@ class RecordedReply:
         error: The exception that followed the text: its type, message, status and Retry-After.
         streamed: Whether it was a stream that was read to its end.
         has_items: Whether `text` is the lines of a native reply.
+        certainty: As of a `ModelReply`.
     """
 
     text: str = ""
@@ -69,6 +70,7 @@ class RecordedReply:
     error: dict[str, Any] | None = None
     streamed: bool = False
     has_items: bool = False
+    certainty: float | None = None
 
     def _to_json(self) -> dict[str, Any]:
         row: dict[str, Any] = {"text": self.text.split("\n"), "finish_reason": self.finish_reason}
@@ -81,6 +83,8 @@ class RecordedReply:
             row["streamed"] = True
         if self.has_items:
             row["items"] = True
+        if self.certainty is not None:
+            row["certainty"] = self.certainty
         return row
 
     @classmethod
@@ -93,6 +97,7 @@ class RecordedReply:
             row.get("error"),
             row.get("streamed", False),
             row.get("items", False),
+            row.get("certainty"),
         )
 
 
@@ -102,8 +107,8 @@ class Replies:
 
     Attributes:
         calls: What was asked, with the reply.
-        asks_for: What the model asks agents for, as its attributes have it: `needs_examples` and
-            `value_level`.
+        asks_for: What the model asks agents for, as its attributes have it: `needs_examples`,
+            `value_level` and `least_certainty`.
     """
 
     calls: list[tuple[Asked, RecordedReply]] = field(default_factory=list)

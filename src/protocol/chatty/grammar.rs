@@ -10,7 +10,7 @@ use crate::protocol::grammar::free_text;
 use crate::protocol::grammar::json_string::Level;
 use crate::protocol::grammar::rules::{Node, Rules};
 use crate::protocol::grammar::sentence::SentenceEnd;
-use crate::protocol::grammar::{Callable, Grammar, Scope, answer, callable};
+use crate::protocol::grammar::{Callable, Further, Grammar, Scope, answer, callable};
 use crate::tool::{AnswerType, ToolKind};
 use serde_json::Value as Json;
 
@@ -38,6 +38,7 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) 
     let later =
         callable(&mut rules, scope, Level::Plain, Some(&reference), &mut Vec::new(), false, |tool| tool.name().into());
     let mut forms = Vec::new();
+    let mut further = None;
     let wait = wait(scope);
     if scope.finish || (first.is_empty() && wait.is_none()) {
         forms.push(match (returns, scope.bounds) {
@@ -58,10 +59,16 @@ pub fn chatty(scope: &Scope<'_>, tags: &ToolTags, returns: Option<&AnswerType>) 
             starts.extend(free_text::before_block(&mut rules, (&tags.start, &tags.end), &open));
         }
         let start = Node::choice(starts).unwrap_or_else(Node::empty);
-        forms.push(Node::sequence([start, calls(&mut rules, scope, first, later, wait, tags)]));
+        // The call that waits for agents is the last of its block.
+        let can_go_on = wait.is_none();
+        let (calls, more) = calls(&mut rules, scope, first, later, wait, tags);
+        forms.push(Node::sequence([start, calls]));
+        further = can_go_on.then_some((open, more));
     }
     let root = Node::choice(forms).unwrap_or_else(Node::empty);
-    Grammar::of(&mut rules, root, scope.bounds.is_some(), None, unruled)
+    let grammar = Grammar::of(&mut rules, root, scope.bounds.is_some(), None, unruled);
+    let further = further.map(|(open, more)| Further::new(&rules, open, TOOL_NAME, &more));
+    Grammar { further, ..grammar }
 }
 
 /// The call that waits for agents, from its name on. It is the last one of its block.
@@ -76,7 +83,7 @@ fn wait(scope: &Scope<'_>) -> Option<Node> {
     Some(Node::sequence([name, Node::literal(ARGUMENTS), Node::sequence(ids), Node::literal(END)]))
 }
 
-/// The calls of a block, and its end.
+/// The calls of a block and its end; and what may stand behind its first calls, by their number, where one more follows.
 fn calls(
     rules: &mut Rules,
     scope: &Scope<'_>,
@@ -84,7 +91,7 @@ fn calls(
     later: Vec<Callable<'_>>,
     wait: Option<Node>,
     tags: &ToolTags,
-) -> Node {
+) -> (Node, Vec<Node>) {
     let mut call = |tools: Vec<Callable<'_>>, hint: &str| {
         let calls = tools.into_iter().map(|tool| {
             let parts = [tool.name(), Node::literal(ARGUMENTS), tool.arguments, Node::literal(END)];
@@ -114,6 +121,7 @@ fn calls(
             rules.rule("more-calls", Node::any_number(one))
         }),
     };
+    let mut further = Vec::new();
     for at in (1..=numbered).rev() {
         let between = if at > 1 { between.clone() } else { Node::empty() };
         let id = Node::sequence([between, Node::literal(format!(r#"{CALL_ID}"call_{at}"{TOOL_NAME}"#))]);
@@ -124,13 +132,20 @@ fn calls(
         let one = Node::sequence([id, one]);
         more = Some(if at > 1 {
             let full = at == numbered && scope.bounds.is_some();
-            let one = if full { Node::bounded(one, 0, 1) } else { Node::optional(one) };
+            let one = if full {
+                Node::bounded(one, 0, 1)
+            } else {
+                let one = rules.rule("further-calls", one);
+                further.push(Node::sequence([one.clone(), Node::literal(close.as_str())]));
+                Node::optional(one)
+            };
             rules.rule("calls", one)
         } else {
             one
         });
     }
-    Node::sequence([more.unwrap_or_else(Node::empty), Node::literal(close)])
+    further.reverse();
+    (Node::sequence([more.unwrap_or_else(Node::empty), Node::literal(close)]), further)
 }
 
 /// A plain answer of bounded length, without what begins a tag, a control token or JSON. A longer one ends with its

@@ -8,6 +8,7 @@
 pub(in crate::protocol) mod bounds;
 pub(in crate::protocol) mod chars;
 mod excluded_text;
+mod further;
 pub(in crate::protocol) mod free_text;
 pub(in crate::protocol) mod json_string;
 mod merge_schemas;
@@ -20,6 +21,7 @@ pub(in crate::protocol) mod sentence;
 mod write;
 
 pub use bounds::Bounds;
+pub use further::Further;
 
 use crate::tool::{AnswerType, ToolKind, ToolSet, ToolView};
 use json_string::Level;
@@ -71,6 +73,8 @@ pub struct Grammar {
     pub json_schema: Option<String>,
     /// Tools whose schema could not be turned into rules: they are called with any object, which is checked then.
     pub unruled: Vec<String>,
+    /// What a block of calls may go on with, where the protocol has blocks.
+    pub further: Option<Further>,
 }
 
 impl Grammar {
@@ -84,7 +88,7 @@ impl Grammar {
         let truncated = if bounded { rules.truncated(&root) } else { None };
         let mut root = Node::choice([root].into_iter().chain(truncated)).unwrap_or_else(Node::empty);
         rules.prune(&mut root);
-        Self { gbnf: write::gbnf(rules, &root), lark: write::lark(rules, &root), json_schema, unruled }
+        Self { gbnf: write::gbnf(rules, &root), lark: write::lark(rules, &root), json_schema, unruled, further: None }
     }
 }
 

@@ -15,6 +15,13 @@ pub(in crate::protocol) fn gbnf(rules: &Rules, root: &Node) -> String {
     out
 }
 
+/// The rule `root` alone, for a language whose other rules are known.
+pub(in crate::protocol) fn gbnf_root(rules: &Rules, root: &Node) -> String {
+    let mut out = String::new();
+    rule(&Gbnf(rules), "root", root, &mut out);
+    out
+}
+
 /// Lark as llguidance reads it, with the rule `start`.
 ///
 /// Words become terminals: the engine cuts a reply into words first and takes the longest, so a string's pattern must

@@ -85,8 +85,8 @@ REFUSED = {
 # Tests of their own, below.
 IN_PROGRESS = "ticket_in_progress"
 INVALID_ANSWER = "invalid_answer"
-# tests/python/agent/test_values.py has replies with these.
-OF_VALUES = {"unstated_value", "example_value", "feedback_quoted"}
+# test_values.py and test_local_blocks.py have replies with these.
+OF_VALUES = {"unstated_value", "example_value", "feedback_quoted", "unlikely_tool"}
 
 
 def in_corpus():

@@ -58,6 +58,7 @@ pub(crate) fn machine(protocol: &str, limits: Limits) -> RunMachine {
         checks_answer: false,
         ends_at_call: false,
         values: None,
+        least_certainty: None,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

@@ -38,6 +38,7 @@ fn machine(protocol: Arc<dyn Protocol>, limits: Limits) -> RunMachine {
         checks_answer: false,
         ends_at_call: false,
         values: None,
+        least_certainty: None,
         early_start: true,
     };
     RunMachine::new("r".into(), "agent".into(), None, Arc::new(setup))

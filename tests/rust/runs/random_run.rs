@@ -80,6 +80,7 @@ pub(crate) fn setup(kind: Kind) -> Arc<Setup> {
         checks_answer: false,
         ends_at_call: false,
         values: None,
+        least_certainty: None,
         early_start: !flag(2),
         early_stop: !flag(3),
     })

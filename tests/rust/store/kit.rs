@@ -74,6 +74,7 @@ pub(crate) fn setup(prompt: &str) -> Arc<Setup> {
         checks_answer: false,
         ends_at_call: false,
         values: None,
+        least_certainty: None,
         early_start: true,
     })
 }
@@ -135,6 +136,7 @@ pub(crate) fn replied(turn: u32) -> Event {
         usage: Some(Box::new(usage)),
         repairs: Vec::new(),
         first_at: Some(1.5),
+        certainty: Some(0.75),
         model: None,
         provider: None,
     }

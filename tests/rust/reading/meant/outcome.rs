@@ -163,6 +163,7 @@ fn setup(protocol: Arc<dyn Protocol>, tools: Vec<ToolSpec>) -> Arc<Setup> {
         checks_answer: false,
         ends_at_call: false,
         values: None,
+        least_certainty: None,
         early_start: true,
     })
 }

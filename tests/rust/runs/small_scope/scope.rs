@@ -108,6 +108,7 @@ impl Scope {
             checks_answer: false,
             ends_at_call: false,
             values: None,
+            least_certainty: None,
             early_start: false,
         })
     }
