@@ -1,6 +1,6 @@
 //! Protocols by name: how each is made from options, and read from a log.
 
-use super::{PROTOCOLS, Protocol, ProtocolOptions};
+use super::{INTERNAL, PROTOCOLS, Protocol, ProtocolOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value as Json;
@@ -46,9 +46,9 @@ impl ProtocolKind {
         PROTOCOLS.iter().chain(FURTHER.get())
     }
 
-    /// The protocol of this name.
+    /// The protocol of this name, which the list may not have.
     pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().find(|kind| kind.name == name)
+        Self::all().chain(&INTERNAL).find(|kind| kind.name == name)
     }
 
     /// Adds a protocol to the list of this process: the tests have one more than the library. The first one stays.

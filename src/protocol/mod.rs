@@ -34,6 +34,7 @@ mod violations;
 pub mod chatty;
 pub mod native;
 pub mod react;
+pub mod script;
 pub mod ticket;
 
 pub use crate::codes::Code;
@@ -51,6 +52,7 @@ pub use native::Native;
 pub use options::ProtocolOptions;
 pub use prompt::TemplateError;
 pub use react::React;
+pub use script::Script;
 pub use snapshot::ReplySnapshot;
 pub use text_spans::{ShownTexts, TextSpans};
 pub use ticket::Ticket;
@@ -68,6 +70,9 @@ static PROTOCOLS: [ProtocolKind; 4] = [
     ProtocolKind::of::<React>(),
     ProtocolKind::of::<Native>(),
 ];
+
+/// Those that logs have and that nobody chooses: the runtime itself begins such runs.
+static INTERNAL: [ProtocolKind; 1] = [ProtocolKind::of::<Script>()];
 
 /// One way of writing moves and of reporting outcomes. The run and the border to Python ask for capabilities, never for
 /// the name of a protocol.
@@ -250,6 +255,12 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The line around a span, for feedback.
     fn excerpt(&self, reply: &str, span: Span) -> String {
         crate::reply::span::excerpt(reply, span)
+    }
+
+    /// Whether an interpreter writes the replies, which asks for calls as its script comes to them and is asked again as
+    /// soon as one of them has an outcome. It sees no messages, and a call that is wrong is refused alone (script).
+    fn runs_code(&self) -> bool {
+        false
     }
 
     /// Whether each message to the model lists tickets (ticket).

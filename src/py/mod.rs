@@ -22,6 +22,7 @@ mod run;
 mod run_view;
 mod sandbox;
 mod script;
+mod script_run;
 mod setup;
 mod shared;
 mod store;
@@ -65,6 +66,8 @@ mod _core {
     use super::sandbox::{PyScriptJob, probe};
     #[pymodule_export]
     use super::script::{read_script, script_hints};
+    #[pymodule_export]
+    use super::script_run::{run_began, script_outcomes, script_printed, script_steps};
     #[pymodule_export]
     use super::setup::PySetup;
     #[pymodule_export]

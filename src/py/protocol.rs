@@ -203,6 +203,12 @@ impl PyProtocol {
         self.protocol.pairs_results()
     }
 
+    /// Whether an interpreter writes the replies.
+    #[getter]
+    fn runs_code(&self) -> bool {
+        self.protocol.runs_code()
+    }
+
     /// The word that no tool can have as its name; `None` if there is none.
     #[getter]
     fn reserved_tool_name(&self) -> Option<&'static str> {

@@ -22,6 +22,7 @@ impl RunMachine {
             return self.finish(StopReason::Limit, Some(error), now);
         }
         let refused = match &moved {
+            Move::Call { calls } if self.setup.protocol.runs_code() => return self.take_calls(calls, spans, now),
             Move::Finish { .. } => match self.judge_answer(&moved, now).and_then(|()| self.answer_allowed()) {
                 Ok(()) if self.setup.checks_answer => {
                     let turn = self.state.position.turn;
@@ -136,6 +137,11 @@ impl RunMachine {
     }
 
     pub(super) fn open(&mut self, call: Planned, now: f64) {
+        self.open_in_turn(call, self.state.position.turn, now);
+    }
+
+    /// Opens a call of the reply of this turn.
+    pub(super) fn open_in_turn(&mut self, call: Planned, turn: u32, now: f64) {
         let spec = self.setup.tools.get(&call.tool);
         let external = spec.and_then(|spec| spec.external.clone());
         let inherits = self.state.conversation.untrusted && inherits_untrusted(call.kind, spec);
@@ -144,7 +150,8 @@ impl RunMachine {
         let opened = Opened {
             ticket: call.ticket,
             kind: call.kind,
-            turn: self.state.position.turn,
+            script: call.script,
+            turn,
             call: call.call,
             call_id: call.call_id,
             description: call.description.into(),

@@ -110,6 +110,7 @@ fn kind(kind: ToolKind) -> &'static str {
         ToolKind::Function => "a function",
         ToolKind::Agent => "an agent",
         ToolKind::Script => "for scripts",
+        ToolKind::ScriptRun => "for scripts that call tools",
         _ => "the runtime's own",
     }
 }
@@ -209,8 +210,8 @@ fn tool_shape(tool: &ToolSpec) -> Json {
     serde_json::json!([tool.name, tool.parameters, words, tool.reads])
 }
 
-/// Options of how messages are written. Like the prompt, the run keeps its own.
-const MESSAGE_OPTIONS: [&str; 2] = ["inline_results", "lists"];
+/// Options of how messages are written, and the interpreter of a script. Like the prompt, the run keeps its own.
+const MESSAGE_OPTIONS: [&str; 3] = ["inline_results", "lists", "engine"];
 
 /// An option that is compared apart, for a message that can be read.
 const RETURNS: &str = "returns";

@@ -205,7 +205,7 @@ impl RunMachine {
         match arguments {
             Ok(arguments) if self.is_task(ticket) => {
                 let given = |name| Some(arguments.as_object()?.get(name)?.as_str()?.to_owned());
-                let task = given("task").or_else(|| given("prompt")).unwrap_or_default();
+                let task = given("task").or_else(|| given("prompt")).or_else(|| given("code")).unwrap_or_default();
                 Some(Command::StartRun { ticket, tool, role: given("role"), task, again })
             }
             Ok(arguments) => Some(Command::CallTool { ticket, tool, arguments, again }),

@@ -64,6 +64,18 @@ impl RunMachine {
         );
     }
 
+    pub(super) fn limit_reached(&self, now: f64) -> Option<Limit> {
+        let limits = &self.setup.limits;
+        let counts_turns = !self.setup.protocol.runs_code();
+        if counts_turns && limits.turns.is_some_and(|turns| self.state.turns() >= turns) {
+            return Some(Limit::Turns);
+        }
+        if self.is_out_of_time(now) {
+            return Some(Limit::Seconds);
+        }
+        self.state.spent().limit_reached(limits)
+    }
+
     /// Grants one last turn, or ends the run.
     pub(super) fn limit(&mut self, limit: Limit, now: f64) {
         if self.setup.on_limit == OnLimit::Raise || self.state.position.last_turn.is_some() {

@@ -14,6 +14,9 @@ pub enum InputError {
     /// The user has no run yet to say more to.
     #[error("the run has not begun yet: pass the first message as its task")]
     NotBegun,
+    /// A script takes no messages.
+    #[error("run {0} is a script, which takes no messages: call send on the run above it")]
+    TakesNoMessages(String),
     /// Another message was said under this key.
     #[error(
         "run {run_id} has a message with the key {key:?}, and another text: use another key for another message, or \

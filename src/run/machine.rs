@@ -392,6 +392,9 @@ impl RunMachine {
             let error = format!("the limit is reached ({limit}), and the last turn broke the protocol: {message}");
             return self.finish(StopReason::Limit, Some(error), now);
         }
+        if self.setup.protocol.runs_code() {
+            return self.end_faulty(&message, now);
+        }
         if self.state.calls.repetition.refused_too_often() {
             let told = if self.setup.protocol.guides_to_results() {
                 "not to make again"
@@ -414,6 +417,9 @@ impl RunMachine {
     /// Asks the model or ends the run, if nothing is left to wait for.
     pub(super) fn advance(&mut self, now: f64) {
         self.settle_dependants(now);
+        if self.state.calls.script.is_some() {
+            return self.advance_script(now);
+        }
         match self.state.position.phase {
             Phase::Idle => self.ask(now),
             Phase::Calling | Phase::Settling if self.state.calls.batch_open == 0 => self.ask(now),
@@ -448,17 +454,6 @@ impl RunMachine {
         };
         let ModelName { model, provider } = asked;
         self.emit(Event::ModelAsked { turn: self.state.position.turn.saturating_add(1), model, provider }, now);
-    }
-
-    pub(super) fn limit_reached(&self, now: f64) -> Option<Limit> {
-        let limits = &self.setup.limits;
-        if limits.turns.is_some_and(|turns| self.state.turns() >= turns) {
-            return Some(Limit::Turns);
-        }
-        if self.is_out_of_time(now) {
-            return Some(Limit::Seconds);
-        }
-        self.state.spent().limit_reached(limits)
     }
 
     pub(super) fn emit(&mut self, event: Event, now: f64) {

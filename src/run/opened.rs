@@ -16,6 +16,9 @@ pub struct Opened {
     /// Whether it is a call or a task.
     #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
     pub kind: TicketKind,
+    /// Whether the task is a script, whose run does not count as one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub script: bool,
     /// The turn of the reply that asks for it.
     pub turn: u32,
     /// Its position among the calls of that reply, from 0.

@@ -27,6 +27,8 @@ pub(super) type References = Vec<(String, TicketId)>;
 pub(super) struct Planned {
     pub(super) ticket: TicketId,
     pub(super) kind: TicketKind,
+    /// Whether the task is a script.
+    pub(super) script: bool,
     /// Its position in the reply.
     pub(super) call: usize,
     pub(super) call_id: Option<String>,
@@ -121,9 +123,9 @@ pub(super) fn calls(
     Ok(planned)
 }
 
-/// How many runs these start.
+/// How many runs these start, without those of scripts.
 pub(super) fn runs(planned: &[Planned]) -> u32 {
-    let tasks = planned.iter().filter(|call| call.kind == TicketKind::Task);
+    let tasks = planned.iter().filter(|call| call.kind == TicketKind::Task && !call.script);
     u32::try_from(tasks.count()).unwrap_or(u32::MAX)
 }
 
@@ -149,6 +151,7 @@ pub(super) fn delegate(task: &str, own: &str, state: &RunState, setup: &Setup) -
     Ok(Planned {
         ticket: state.calls.tickets.next_id(),
         kind: TicketKind::Task,
+        script: false,
         call: 0,
         call_id: None,
         description: task.to_owned(),
@@ -175,7 +178,8 @@ fn own_task() -> Violation {
 
 /// Budgets are reserved for the whole reply before any of its calls starts.
 fn limits(fresh: u32, state: &RunState, setup: &Setup) -> Result<(), Refusal> {
-    if setup.ends_at_call {
+    // Those of a script were admitted with their reply.
+    if setup.ends_at_call || state.calls.script.is_some() {
         return Ok(());
     }
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(fresh);
@@ -261,6 +265,7 @@ impl Block<'_> {
         Ok(Planned {
             ticket,
             kind: if spec.kind.starts_run() { TicketKind::Task } else { TicketKind::ToolCall },
+            script: spec.kind == ToolKind::ScriptRun,
             call: position,
             call_id: call.call_id.clone(),
             description,
@@ -439,7 +444,8 @@ fn unread_arguments(call: &ToolCall, spec: &ToolSpec) -> Result<(), Violation> {
     Err(Violation::new(Code::UnknownKey, message).at(call.span).expected(crate::tool::expected(spec)))
 }
 
-fn describe(tool: &str, arguments: &Value) -> String {
+/// A call in a few words.
+pub(super) fn describe(tool: &str, arguments: &Value) -> String {
     let mut text = format!("{tool} {}", arguments.to_json());
     let start = tool.len() + 1;
     if let Some((end, _)) = text.get(start..).and_then(|json| json.char_indices().nth(DESCRIPTION_CHARACTERS)) {

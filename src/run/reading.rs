@@ -173,7 +173,8 @@ impl RunMachine {
 
     /// A limit of tokens or cost, here or above, for which nothing was counted.
     pub(super) fn find_uncounted(&mut self, now: f64) -> Option<Limit> {
-        if !self.start.ends_uncounted() {
+        // A reply of an interpreter costs nothing.
+        if !self.start.ends_uncounted() || self.setup.protocol.runs_code() {
             return None;
         }
         if let Some(limit) = self.setup.limits.of_usage().find(|limit| !self.state.spending.is_counted(*limit)) {

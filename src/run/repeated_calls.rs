@@ -21,7 +21,9 @@ pub(super) fn refuse_repetition(
     let unread = if guides { state.unread(&key) } else { None };
     let violation = match (state.calls.repetition.check(&key, setup.limits.max_repeats), unread) {
         (Verdict::Failed, unread) => {
-            let message = format!("expected another call: '{tool}' with these arguments has failed before");
+            // Of a script, only denials are remembered.
+            let ended = if state.calls.script.is_some() { "was denied" } else { "has failed" };
+            let message = format!("expected another call: '{tool}' with these arguments {ended} before");
             let violation = Violation::new(Code::RepeatedAfterFailure, message);
             match unread {
                 Some(ticket) => shows(violation, ticket).hint(format!("LOAD_TICKET {} shows why it failed", ticket.id)),

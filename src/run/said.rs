@@ -48,9 +48,12 @@ impl RunMachine {
     /// Checks that a message can be said, under this key if it has one.
     ///
     /// # Errors
-    /// `NotBegun`, `KeyTaken`.
+    /// `NotBegun`, `TakesNoMessages`, `KeyTaken`.
     pub fn check_said(&self, text: &str, parts: &[Part], key: Option<&str>) -> Result<(), InputError> {
         self.check_begun()?;
+        if self.setup.protocol.runs_code() {
+            return Err(InputError::TakesNoMessages(self.run_id().to_owned()));
+        }
         key.map_or(Ok(false), |key| self.was_said(text, parts, key)).map(drop)
     }
 

@@ -8,6 +8,7 @@ mod fold;
 mod next_message;
 mod pause;
 mod position;
+mod script;
 mod spending;
 
 pub use calls::Calls;
@@ -17,6 +18,8 @@ use conversation::LastMessage;
 pub(super) use conversation::LongResults;
 pub(super) use position::Offered;
 pub use position::{Ending, Phase, Position};
+pub(super) use script::WaitingCall;
+pub use script::{RefusedCall, ScriptOutcome, ScriptState, ScriptStep};
 pub use spending::Spending;
 
 use super::account::Spent;
@@ -52,7 +55,8 @@ impl RunState {
 
     /// What it has spent, with the runs below it that have ended.
     pub fn spent(&self) -> Spent {
-        let tickets = u32::try_from(self.calls.tickets.len()).unwrap_or(u32::MAX);
+        let asked = self.calls.script.as_ref().map_or(0, |script| script.asked());
+        let tickets = u32::try_from(self.calls.tickets.len().max(asked)).unwrap_or(u32::MAX);
         let mut spent = Spent { usage: self.spending.usage, tickets, runs: self.spending.runs };
         spent.add(&self.spending.below);
         spent
@@ -82,7 +86,8 @@ impl RunState {
                 shortened.turn == position.turn && asking && conversation.can_be_shortened(shortened)
             }
             Event::Violated { turn, .. } | Event::Moved { turn, .. } => {
-                *turn == position.turn && (position.midway || position.phase == Phase::Checking)
+                let refuses_call = matches!(event, Event::Violated { .. }) && calls.has_waiting();
+                *turn == position.turn && (position.midway || position.phase == Phase::Checking || refuses_call)
             }
             Event::AnswerOffered { turn, .. } => *turn == position.turn && position.midway,
             Event::TicketOpened(opened) => opened.ticket == calls.tickets.next_id() && opened.needs.iter().all(known),

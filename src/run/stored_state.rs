@@ -7,7 +7,9 @@ use super::model_name::ModelName;
 use super::refused_values::RefusedValues;
 use super::repetition::Repetition;
 use super::said::{SaidUnderKey, Words};
-use super::state::{Calls, Conversation, Ending, LongResults, Offered, OpenCall, Phase, Position, RunState, Spending};
+use super::state::{
+    Calls, Conversation, Ending, LongResults, Offered, OpenCall, Phase, Position, RunState, ScriptState, Spending,
+};
 use crate::part::Part;
 use crate::protocol::{Message, MessageEntry, Move, TextSpans};
 use crate::reply::Value;
@@ -54,6 +56,8 @@ pub(super) struct StoredState {
     more_approval: MoreApproval,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     unbegun: BTreeSet<TicketId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    script: Option<Box<ScriptState>>,
     #[serde(default, skip_serializing_if = "is_false")]
     said: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -132,8 +136,7 @@ fn parts_of(offered: Option<Box<Offered>>) -> (Option<Box<Move>>, TextSpans) {
 }
 
 impl From<RunState> for StoredState {
-    fn from(state: RunState) -> Self {
-        let RunState { conversation, calls, spending, position } = state;
+    fn from(RunState { conversation, calls, spending, position }: RunState) -> Self {
         let (offered, offered_spans) = parts_of(position.offered);
         Self {
             result_bytes: conversation.long.bytes,
@@ -155,6 +158,7 @@ impl From<RunState> for StoredState {
             usage_before: spending.usage_before,
             more_approval: calls.more_approval,
             unbegun: calls.unbegun,
+            script: calls.script,
             said: conversation.said,
             said_keys: conversation.said_keys,
             said_parts: conversation.said_parts,
@@ -252,6 +256,7 @@ impl StoredState {
             early: take(&mut self.early),
             unheard: take(&mut self.unheard),
             unbegun: take(&mut self.unbegun),
+            script: take(&mut self.script),
             more_approval: take(&mut self.more_approval),
             called: self.called,
         }

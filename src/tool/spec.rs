@@ -41,6 +41,8 @@ pub enum ToolKind {
     ReadResult,
     /// It runs a script that the model writes. The function that does is the program's.
     Script,
+    /// It starts a run of a script that the model writes, which makes the calls of the script.
+    ScriptRun,
 }
 
 impl ToolKind {
@@ -51,12 +53,12 @@ impl ToolKind {
 
     /// Whether it is shown whole and first, however little room there is.
     pub fn always_in_prompt(self) -> bool {
-        self.is_built_in() || self == Self::Script
+        self.is_built_in() || matches!(self, Self::Script | Self::ScriptRun)
     }
 
     /// Whether a call starts a run.
     pub fn starts_run(self) -> bool {
-        matches!(self, Self::Agent | Self::Delegate | Self::Spawn)
+        matches!(self, Self::Agent | Self::Delegate | Self::Spawn | Self::ScriptRun)
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives it so")]

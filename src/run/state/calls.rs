@@ -1,5 +1,6 @@
 //! The calls of a run: their tickets, those that are open, and what is known of calls that were made before.
 
+use super::ScriptState;
 use crate::reply::Value;
 use crate::run::event::FailedCall;
 use crate::run::opened::Opened;
@@ -72,6 +73,8 @@ pub struct Calls {
     pub(in crate::run) unheard: BTreeSet<TicketId>,
     /// Calls that were approved while no driver worked on the run.
     pub(in crate::run) unbegun: BTreeSet<TicketId>,
+    /// What a script has asked for; `None` in runs of models.
+    pub script: Option<Box<ScriptState>>,
     /// The approval that its tools need beyond what their specifications say, as agents since have it.
     pub(in crate::run) more_approval: MoreApproval,
 }
@@ -81,6 +84,11 @@ impl Calls {
     pub(in crate::run) fn is_next_failure(&self, failed: &FailedCall) -> bool {
         let is_open = self.open.get(&failed.ticket).is_some_and(|call| call.failure.is_none());
         is_open && self.tickets.get(failed.ticket).is_some_and(|ticket| ticket.attempts == failed.attempt)
+    }
+
+    /// Whether a script has asked for calls that are not made yet.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| !script.waiting.is_empty())
     }
 
     /// Whether all results that a call uses are there.
@@ -144,6 +152,9 @@ impl Calls {
             failure: None,
         };
         self.open.insert(*ticket, Box::new(open));
+        if let Some(script) = &mut self.script {
+            return script.open(*ticket);
+        }
         self.batch.insert(*call, *ticket);
         if *detached {
             self.batch_open = self.batch_open.saturating_sub(1);

@@ -37,7 +37,7 @@ impl RunState {
                 self.spending.add_usage(shortened.usage.as_deref());
                 self.shorten(shortened, protocol);
             }
-            Event::Violated { violation, .. } => self.on_violated(violation, protocol),
+            Event::Violated { violation, .. } => self.on_violated(violation, at, protocol),
             Event::AnswerOffered { moved, spans, .. } => {
                 self.position.midway = false;
                 self.position.phase = Phase::Checking;
@@ -72,6 +72,7 @@ impl RunState {
             Event::RunFinished { reason, value, success, error, limit } => {
                 let ending = Ending { reason: *reason, value: value.clone(), success: *success, error: error.clone() };
                 self.position.finish(ending, *limit);
+                self.stop_script();
             }
         }
         self.spending.last_at = at;
@@ -81,6 +82,9 @@ impl RunState {
         self.position.phase = Phase::Idle;
         self.position.midway = true;
         self.conversation.long.last = None;
+        if let Some(script) = &mut self.calls.script {
+            return script.end_step(text);
+        }
         // Some model services refuse an assistant message without text.
         let content = if text.trim().is_empty() { Arc::from("(empty reply)") } else { Arc::clone(text) };
         self.conversation.messages.push(Message::new(Role::Assistant, content));
@@ -109,7 +113,9 @@ impl RunState {
             Move::Finish { value, success, .. } => {
                 self.position.answer = Some((value.clone(), *success));
                 self.position.phase = Phase::Closing;
+                self.stop_script();
             }
+            Move::Call { calls } if self.calls.script.is_some() => self.on_script_moved(calls),
             Move::Call { calls } => {
                 self.calls.called = true;
                 self.conversation.note_unread_keys(calls);
@@ -172,6 +178,7 @@ impl RunState {
         let Opened {
             ticket,
             kind,
+            script,
             turn,
             call_id,
             description,
@@ -190,7 +197,7 @@ impl RunState {
         let is_task = *kind == TicketKind::Task;
         let reads = self.part_read(tool, arguments);
         let role = arguments.as_object().filter(|_| is_task).and_then(|given| given.get("role"));
-        self.spending.runs += u32::from(is_task);
+        self.spending.runs += u32::from(is_task && !script);
         self.conversation.changed.insert(*ticket);
         self.calls.tickets.open(Ticket {
             id: *ticket,
@@ -233,6 +240,9 @@ impl RunState {
                 self.calls.tickets.set_role(id, role.to_owned());
             }
         }
+        if self.calls.script.is_some() {
+            return self.on_call_of_script_ended(id, *call);
+        }
         // What a call that waited for others was made with is known only now.
         let key = call.key.take().unwrap_or_else(|| repetition::key(&call.tool, &self.filled(&call)));
         let times = self.calls.count(key, id, self.position.phase == Phase::Asking);
@@ -261,6 +271,7 @@ impl RunState {
         self.spending.started_at = at;
         self.calls.repetition.per_message = start.counts_calls_per_message();
         let setup = start.own_setup();
+        self.calls.script = setup.protocol.runs_code().then(Box::default);
         let conversation = &mut self.conversation;
         conversation.long.bytes = setup.limits.result_bytes;
         conversation.framed = start.frames_results();
@@ -279,7 +290,10 @@ impl RunState {
         conversation.add_task(&start.task);
     }
 
-    fn on_violated(&mut self, violation: &Violation, protocol: &dyn Protocol) {
+    fn on_violated(&mut self, violation: &Violation, at: f64, protocol: &dyn Protocol) {
+        if !self.position.midway && self.calls.has_waiting() {
+            return self.on_call_refused(violation, at);
+        }
         if violation.code == Code::Repeated {
             self.calls.repetition.refuse();
         } else {

@@ -17,6 +17,9 @@ const LEAST: usize = 256;
 
 impl RunState {
     pub(super) fn on_model_asked(&mut self, turn: u32, protocol: &dyn Protocol) {
+        if self.calls.script.is_some() {
+            return self.on_interpreter_asked(turn);
+        }
         self.position.midway = false;
         self.calls.count_early();
         let batch = std::mem::take(&mut self.calls.batch);

@@ -26,6 +26,8 @@ mod outside;
 mod parts;
 mod random_run;
 mod resume;
+mod script;
+mod script_random;
 // It takes a minute, and is the same with the border.
 #[cfg(not(feature = "python"))]
 mod small_scope;

@@ -146,6 +146,7 @@ pub(crate) fn opened(ticket: u32) -> Event {
     Event::TicketOpened(Box::new(Opened {
         ticket: TicketId(ticket),
         kind: if ticket.is_multiple_of(3) { TicketKind::Task } else { TicketKind::ToolCall },
+        script: false,
         turn: 1,
         call: 0,
         call_id: ticket.is_multiple_of(2).then(|| format!("call {ticket}")),
