@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 from callslip._protocols import ProtocolName
+from callslip._scripts.engine import OutcomeKind
 from callslip.models._bounds import Bounds
 
 __version__: str
@@ -1055,6 +1056,8 @@ class Protocol:
     @property
     def takes_calls(self) -> bool: ...
     @property
+    def runs_code(self) -> bool: ...
+    @property
     def reserved_tool_name(self) -> str | None: ...
     def readable(self, role: str, content: str) -> str: ...
     @staticmethod
@@ -1118,6 +1121,27 @@ def offers_read_result(run: RunView) -> bool:
 
 def hidden_replies(run: RunView) -> list[int]:
     """The positions of the refused replies that are no longer sent to the model."""
+
+def script_outcomes(
+    run: RunView, known: int
+) -> list[tuple[int, OutcomeKind, str, float, int | None, bool]]:
+    """The outcomes of a script's calls in the order of the log, without the first.
+
+    Each is the number of the call, its kind, JSON or a message, Unix seconds, the ticket, and
+    whether a person has changed the arguments.
+    """
+
+def script_steps(run: RunView, known: int) -> list[tuple[int, str]]:
+    """What the interpreter of a script was told and has replied at each turn, without the first.
+
+    Each is the number of outcomes that it knew, and the SHA-256 of its reply: `""` where it is due.
+    """
+
+def script_printed(run: RunView) -> str | None:
+    """What a script has printed; `None` for the run of a model."""
+
+def run_began(run: RunView) -> float:
+    """When the run was begun, in Unix seconds."""
 
 def origins_of(run: RunView, ticket: int) -> str:
     """Return the origins of a call's values as JSON text of an object, traced now if need be."""

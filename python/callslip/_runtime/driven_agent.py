@@ -47,12 +47,6 @@ class _Instructions(Protocol):
     def of_run_sync(self, context: Context[Any]) -> str: ...
 
 
-class _Offered(Protocol):
-    """The part of `PythonRunner` that the runtime uses."""
-
-    def as_tool(self) -> Tool[..., Any]: ...
-
-
 class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
     """The part of `Agent` that the runtime uses."""
 
@@ -72,7 +66,7 @@ class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
     def history(self) -> HistoryPolicy | Summarize | None: ...
 
     @property
-    def python(self) -> _Offered | None: ...
+    def python(self) -> object | None: ...
 
     @property
     def roles(self) -> Mapping[str, Any]: ...
@@ -91,6 +85,9 @@ class DrivenAgent(AgentOfRun[AnswerT], Protocol[AnswerT]):
 
     @property
     def _options(self) -> dict[str, Any]: ...
+
+    @property
+    def _python_tool(self) -> Tool[..., Any]: ...
 
     @property
     def _tools(self) -> Toolbox: ...

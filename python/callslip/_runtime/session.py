@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from callslip._core import Command, Delta, Outcome, note_certainty
 from callslip._runtime.beginning import Beginning, FirstCommands
 from callslip._runtime.calls import Call, ProgramCall
-from callslip._runtime.model_requests import ModelRequests
 from callslip._runtime.pauses import note_pauses, paused_since
 from callslip._runtime.questions import NOBODY, Askers
 from callslip._runtime.reconcile import Reconciling
 from callslip._runtime.reported_usage import core_usage, reported_counts
 from callslip._runtime.resources import Resource, Resources
+from callslip._runtime.script_requests import requests_of
 from callslip._runtime.session_end import SessionEnd, fault_of_program, put_run
 from callslip._runtime.shared.inbox import Inbox, deliver_to, stop_delivering
 from callslip._runtime.shared.remote_calls import CallElsewhere, CallInDoubt
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from callslip._core import Run as CoreRun
     from callslip._runtime.driven_agent import DrivenAgent
+    from callslip._runtime.model_requests import ModelRequests
     from callslip._runtime.setup import RunSetup
     from callslip._threads.commits import Commits
     from callslip.models._call import ModelCall
@@ -106,7 +107,7 @@ class RunSession:
         self.setup: RunSetup = setup
         self.beginning: Beginning = Beginning(first_commands)
         self.root: str = root
-        self.requests: ModelRequests = ModelRequests(run, agent)
+        self.requests: ModelRequests = requests_of(self)
         if setup.file_tools:
             lists = setup.protocol.lists_tickets
             run._reads.messages.name_files(setup.file_tools, lists=lists)

@@ -55,11 +55,11 @@ class RunSetup:
             built_in = self.protocol.delegation(sorted(agent.roles))
         tools = agent._tools
         if agent.python is not None:
-            tools = tools.with_tool(agent.python.as_tool())
+            tools = tools.with_tool(agent._python_tool)
         self.toolbox: Toolbox = tools.for_protocol(
             self.protocol,
             built_in,
-            only=None if agents else lambda tool: not hasattr(tool, "agent"),
+            only=None if agents else lambda tool: not getattr(tool, "takes_level", False),
             searched=not ends_at_call,
         )
         self.file_tools: list[str] = [tool.name for tool in self.toolbox if tool.reads_files]

@@ -47,6 +47,7 @@ from callslip.agent._roles import (
     waiting_tools,
 )
 from callslip.agent._runs import AgentRuns
+from callslip.agent._script import python_tool
 from callslip.agent._tool import AgentTool
 from callslip.errors import UsageError
 from callslip.limits import Limits, check_limits
@@ -65,11 +66,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from callslip.agent._instructions import InstructionsOption
-    from callslip.agent._options import AgentOptions, OverrideOptions, TaskCheck
+    from callslip.agent._options import AgentOptions, OverrideOptions, RunnerOption, TaskCheck
     from callslip.approval import Answerer, Approver
     from callslip.history import HistoryPolicy, Summarize
     from callslip.models._reply import Model
-    from callslip.sandbox import PythonRunner
     from callslip.store import TicketStore
     from callslip.tools import NeedsApproval, ValueLevel
 
@@ -170,7 +170,7 @@ class Agent(AgentRuns[AnswerT]):
         store: TicketStore | str | os.PathLike[str] | None = None,
         name: str = "agent",
         delegate: bool | None = None,
-        python: PythonRunner | bool = False,
+        python: RunnerOption = False,
         roles: Mapping[str, Agent[Any] | Role] | None = None,
         history: HistoryPolicy | Summarize | None = None,
         grammar: bool = True,
@@ -196,7 +196,7 @@ class Agent(AgentRuns[AnswerT]):
         else:
             delegate = self.protocol.native.delegates or bool(self.roles)
         self.delegate = delegate
-        self.python: PythonRunner | None = runner_of(python)
+        self.python = runner_of(python)
         check_roles(self.roles, self.protocol, delegate=delegate)
         check_text("name", name)
         self.name = name
@@ -393,6 +393,8 @@ class Agent(AgentRuns[AnswerT]):
             needs_approval=needs_approval,
             concurrency=concurrency,
         )
+
+    _python_tool = cached_property(python_tool)
 
     @cached_property
     def _last_setup(self) -> RunSetup:

@@ -18,6 +18,7 @@ from callslip._base.options import (
     hint_of_class,
 )
 from callslip._protocols import PROTOCOL_NAMES
+from callslip._scripts.runner import ScriptRunner
 from callslip.errors import TemplateError, ToolError, UsageError
 from callslip.models._call import ModelCall
 from callslip.protocols import find_protocol
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentOptions",
     "OverrideOptions",
+    "RunnerOption",
     "TaskCheck",
     "accepted_options",
     "check_takes_tools",
@@ -54,6 +56,9 @@ __all__ = [
     "store_of",
 ]
 
+
+RunnerOption: TypeAlias = "PythonRunner | ScriptRunner | bool"
+"""What runs the scripts of a model; `True` for a `PythonRunner` with its defaults."""
 
 TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[None] | None]"
 """Called with a task. It returns `None`, or raises to refuse it."""
@@ -73,7 +78,7 @@ class AgentOptions(TypedDict, total=False):
     store: TicketStore | str | os.PathLike[str] | None
     name: str
     delegate: bool | None
-    python: PythonRunner | bool
+    python: RunnerOption
     roles: Mapping[str, Agent[Any] | Role] | None
     history: HistoryPolicy | Summarize | None
     grammar: bool
@@ -257,10 +262,14 @@ def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summ
     return policy
 
 
-def runner_of(python: PythonRunner | bool) -> PythonRunner | None:  # noqa: FBT001  # an option
+def runner_of(
+    python: RunnerOption,
+) -> PythonRunner | ScriptRunner | None:
     """Return the runner of scripts; `None` if there is to be none."""
     if python is False:
         return None
+    if isinstance(python, ScriptRunner):
+        return python
     from callslip.sandbox._runner import runner_for
 
     return runner_for(python)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from callslip._base.json import to_json
 from callslip._core import ToolSet
@@ -27,6 +27,8 @@ class AgentTool(Tool[[str], Any]):
     Attributes:
         agent: The agent.
     """
+
+    takes_level: ClassVar[bool] = True
 
     agent: Agent
 

@@ -27,6 +27,7 @@ class TicketOpened(Event):
     Attributes:
         ticket_id: The id of the ticket, such as `"T1"`.
         ticket_kind: `"tool_call"` or `"task"`.
+        script: Whether the task is a script that calls tools.
         turn: The number of the turn whose reply asks for it.
         call: Its position among the calls of that reply, from 0.
         call_id: The model's own id for the call (chatty).
@@ -50,6 +51,7 @@ class TicketOpened(Event):
     kind: ClassVar[EventKind] = "ticket_opened"
     ticket_id: str
     ticket_kind: Literal["tool_call", "task"] = "tool_call"
+    script: bool = False
     turn: int
     call: int
     call_id: str | None

@@ -1,4 +1,4 @@
-//! What a script has asked for, and what its interpreter was told: enough to feed another interpreter the same.
+//! The calls of a script and the outcomes that its interpreter knows: enough to give another interpreter the same.
 
 use super::{OpenCall, Phase, RunState};
 use crate::codes::Code;
@@ -12,16 +12,16 @@ use std::collections::VecDeque;
 /// The calls of a script and their outcomes, all of them in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScriptState {
-    /// What became of each call, by its number.
+    /// The state of each call, by its number.
     calls: Vec<Asked>,
     /// The calls that are not made yet, which have the last numbers.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(in crate::run) waiting: VecDeque<WaitingCall>,
     /// The numbers of the calls that have an outcome, in the order of the log.
     outcomes: Vec<usize>,
-    /// What the interpreter was told and has replied, one for each turn.
+    /// The replies of the interpreter, one for each turn.
     steps: Vec<ScriptStep>,
-    /// What the script has printed.
+    /// The output of the script.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     printed: String,
     /// Whether it is not known if a call was made.
@@ -32,13 +32,13 @@ pub struct ScriptState {
 /// One reply of the interpreter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptStep {
-    /// How many outcomes the interpreter had been told when it replied.
+    /// The number of outcomes that the interpreter knew when it replied.
     pub told: usize,
     /// SHA-256 of the reply in hexadecimal digits; empty before it has come.
     pub hash: String,
 }
 
-/// What became of a call.
+/// The state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asked {
@@ -50,11 +50,11 @@ enum Asked {
 /// A call that was not made, because it is wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefusedCall {
-    /// What is wrong.
+    /// The code of its violation.
     pub code: Code,
-    /// The same in words, with the hint.
+    /// The message of the violation, with its hint.
     pub message: String,
-    /// Unix seconds.
+    /// The time of the refusal, in Unix seconds.
     pub at: f64,
 }
 
@@ -66,7 +66,7 @@ pub(in crate::run) struct WaitingCall {
     pub(in crate::run) call: ToolCall,
 }
 
-/// An outcome, as the interpreter is told it.
+/// An outcome for the interpreter.
 #[derive(Debug, Clone, Copy)]
 pub enum ScriptOutcome<'a> {
     /// The call was made, and its ticket has an outcome.
@@ -86,7 +86,7 @@ impl ScriptState {
         &self.steps
     }
 
-    /// What the script has printed.
+    /// The output of the script so far.
     pub fn printed(&self) -> &str {
         &self.printed
     }
@@ -96,7 +96,7 @@ impl ScriptState {
         self.calls.len().saturating_sub(self.waiting.len())
     }
 
-    /// Whether there is an outcome that the interpreter was not told.
+    /// Whether there is an outcome that the interpreter does not know.
     pub(in crate::run) fn has_news(&self) -> bool {
         self.steps.last().map_or(0, |step| step.told) < self.outcomes.len()
     }
@@ -130,7 +130,7 @@ impl ScriptState {
         self.in_doubt |= matches!(outcome, Some(Outcome::InDoubt { .. }));
     }
 
-    /// The script goes no further: what is not made yet is not made at all.
+    /// Drops the calls that were not made, because the script has ended.
     pub(super) fn stop(&mut self) {
         self.waiting.clear();
     }
@@ -167,7 +167,7 @@ impl RunState {
         self.calls.open.iter().filter(|(ticket, call)| self.calls.is_under_way(**ticket, call)).count()
     }
 
-    /// The interpreter is asked for its next reply: it is told the outcomes that it does not know.
+    /// Begins a step: the interpreter receives all outcomes that it does not know.
     pub(super) fn on_interpreter_asked(&mut self, turn: u32) {
         let known = self.calls.script.as_ref().and_then(|script| script.steps.last()).map_or(0, |step| step.told);
         let told = self.script_outcomes(known);
@@ -212,7 +212,7 @@ impl RunState {
         if let Some(script) = &mut self.calls.script {
             script.complete(call.position, outcome);
         }
-        // A loop is no model that repeats itself, but what a person has denied stays denied.
+        // A loop may repeat a call, unless a person has denied it.
         if let Some(outcome @ Outcome::Denied { .. }) = outcome {
             let key = call.key.unwrap_or_else(|| repetition::key(&call.tool, &call.arguments));
             self.calls.repetition.record(key, id, outcome, &self.calls.tickets);

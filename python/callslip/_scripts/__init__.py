@@ -1,0 +1,1 @@
+"""Scripts that call tools: the interface of their interpreters, and the sessions that wait."""
