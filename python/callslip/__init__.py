@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from callslip.sandbox import (
         Artifact,
         CommandRunner,
+        MontyRunner,
         PythonRunner,
         ScriptEvent,
         ScriptLimits,
@@ -115,6 +116,7 @@ __all__ = [
     "ModelError",
     "ModelRefused",
     "ModelReply",
+    "MontyRunner",
     "Move",
     "NativeProtocol",
     "NotDone",
@@ -198,7 +200,7 @@ _HOMES = {
     "callslip.roles": "Role",
     "callslip.runs": "Run RunResult Ticket Usage Waiting",
     "callslip.sandbox": (
-        "Artifact CommandRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
+        "Artifact CommandRunner MontyRunner PythonRunner ScriptEvent ScriptLimits ScriptResult"
     ),
     "callslip.store": "StoredRun TicketStore replay",
     "callslip.tools": "Context Fail NotDone Pending Retry Tool ask_user tool",

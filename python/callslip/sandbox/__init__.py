@@ -14,6 +14,7 @@ from __future__ import annotations
 from callslip.sandbox._command import CommandRunner
 from callslip.sandbox._events import InputRequest, ScriptEvent
 from callslip.sandbox._limits import ScriptLimits
+from callslip.sandbox._monty import MontyRunner
 from callslip.sandbox._result import Artifact, Isolation, ScriptResult
 from callslip.sandbox._runner import PythonRunner
 from callslip.sandbox._session import ScriptSession
@@ -25,6 +26,7 @@ __all__ = [
     "CommandRunner",
     "InputRequest",
     "Isolation",
+    "MontyRunner",
     "Place",
     "PythonRunner",
     "ScriptEvent",
