@@ -1125,23 +1125,23 @@ def hidden_replies(run: RunView) -> list[int]:
 def script_outcomes(
     run: RunView, known: int
 ) -> list[tuple[int, OutcomeKind, str, float, int | None, bool]]:
-    """The outcomes of a script's calls in the order of the log, without the first.
+    """Return the outcomes of a script's calls in the order of the log, except the first `known`.
 
-    Each is the number of the call, its kind, JSON or a message, Unix seconds, the ticket, and
-    whether a person has changed the arguments.
+    Each is the number of the call, its kind, JSON or a message, Unix seconds, the ticket, and true
+    if a person has changed the arguments.
     """
 
 def script_steps(run: RunView, known: int) -> list[tuple[int, str]]:
-    """What the interpreter of a script was told and has replied at each turn, without the first.
+    """Return the replies of an interpreter, except the first `known`.
 
-    Each is the number of outcomes that it knew, and the SHA-256 of its reply: `""` where it is due.
+    Each is the number of outcomes that it knew, and the SHA-256 of the reply, or `""` before it.
     """
 
 def script_printed(run: RunView) -> str | None:
-    """What a script has printed; `None` for the run of a model."""
+    """Return the output of a script, or `None` for the run of a model."""
 
 def run_began(run: RunView) -> float:
-    """When the run was begun, in Unix seconds."""
+    """Return the Unix seconds at which a run began."""
 
 def origins_of(run: RunView, ticket: int) -> str:
     """Return the origins of a call's values as JSON text of an object, traced now if need be."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import mcp_types
     import pydantic
     import pydantic_core
+    import pydantic_monty
     import uv
     from mcp import server as mcp_server
     from mcp.client import streamable_http as mcp_streamable_http
@@ -75,6 +76,7 @@ __all__ = [
     "pwd",
     "pydantic",
     "pydantic_core",
+    "pydantic_monty",
     "rich_text",
     "socket",
     "urllib_parse",
@@ -112,6 +114,7 @@ _MODULES = {
     "pwd": "pwd",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic_core",
+    "pydantic_monty": "pydantic_monty",
     "rich_text": "rich.text",
     "socket": "socket",
     "urllib_parse": "urllib.parse",

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from callslip._base import _lazy
 from callslip._base.extras import needs
 from callslip._scripts.engine import (
     CallsDue,
@@ -58,8 +59,7 @@ class MontyEngine:
         self, *, cpu_seconds: float, memory_bytes: int, suspensions: int, check: bool
     ) -> None:
         with needs("callslip[monty]"):
-            import pydantic_monty
-        self._monty = pydantic_monty
+            self._monty = _lazy.pydantic_monty
         self._cpu_seconds = cpu_seconds
         self._memory_bytes = memory_bytes
         self._suspensions = suspensions
@@ -95,7 +95,8 @@ class MontyEngine:
             type_check_stubs=stubs_for(code, functions, is_async=is_async) if check else None,
             type_check_format="concise",
         )
-        return MontySession(self._monty, opened, code, functions, clock=clock, is_async=is_async)
+        worker = _Worker(opened)
+        return MontySession(worker, code, functions, clock=clock, is_async=is_async)
 
     def _workers(self) -> monty.Monty:
         with self._lock:
@@ -105,64 +106,102 @@ class MontyEngine:
             return self._pool
 
 
+class _Worker:
+    """The process of one script, which another thread may end at any moment."""
+
+    def __init__(self, session: monty.MontySession) -> None:
+        self.session = session
+        self.stepping = threading.Lock()
+        self._closing = threading.Lock()
+        self.is_closed = False
+        session.__enter__()
+        self.process = session.worker_pid
+
+    def close(self) -> None:
+        """End the script, even in the middle of a step."""
+        with self._closing:
+            if self.is_closed:
+                return
+            self.is_closed = True
+        if not self.stepping.acquire(blocking=False):
+            # The pool replaces a worker that was killed.
+            if self.process is not None:
+                with contextlib.suppress(OSError):
+                    os.kill(self.process, getattr(signal, "SIGKILL", signal.SIGTERM))
+            self.stepping.acquire()
+        try:
+            with contextlib.suppress(_lazy.pydantic_monty.MontyError):
+                self.session.__exit__(None, None, None)
+        finally:
+            self.stepping.release()
+
+
+class _Output:
+    """The output of one step, up to a limit."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._room = _PRINTED
+
+    def add(self, stream: str, text: str) -> None:  # noqa: ARG002  # both are output
+        if self._room > 0:
+            self._texts.append(text[: self._room])
+        self._room -= len(text)
+
+    def take(self) -> str:
+        printed, self._texts, self._room = "".join(self._texts), [], _PRINTED
+        return printed
+
+
 class MontySession:
     """A script in progress. As `EngineSession`."""
 
     def __init__(
         self,
-        module: Any,
-        opened: monty.MontySession,
+        worker: _Worker,
         code: str,
         functions: Sequence[Function],
         *,
         clock: float,
         is_async: bool,
     ) -> None:
-        self._monty = module
-        self._session = opened
+        self._monty = _lazy.pydantic_monty
+        self._worker = worker
         self._code = code
         self._functions = {function.name: function for function in functions}
         self._clock = clock
         self._is_async = is_async
-        self._printed: list[str] = []
-        self._room = _PRINTED
+        self._output = _Output()
         self._snapshot: Any = None
-        # The numbers of calls by their ids, and outcomes that the script has not asked for yet.
+        # The numbers of calls by their ids, and outcomes that the script does not need yet.
         self._numbers: dict[int, int] = {}
         self._outcomes: dict[int, ScriptOutcome] = {}
-        self._count = 0
-        self._stepping = threading.Lock()
-        self._closing = threading.Lock()
-        self._is_closed = False
-        opened.__enter__()
-        self._worker = opened.worker_pid
 
     def step(self, outcomes: Sequence[ScriptOutcome], /) -> Step:
         """Run the script until it needs an outcome that it has not. As `EngineSession.step`."""
         for outcome in outcomes:
             self._outcomes[outcome.number] = outcome
             self._clock = outcome.at
-        self._room = _PRINTED
-        with self._stepping:
+        with self._worker.stepping:
             try:
                 return self._advance()
             except self._monty.MontyCrashedError:
                 raise
             except self._monty.MontyError as error:
-                return ScriptEnd(error=self._error(error), printed=self._take_printed())
+                return ScriptEnd(error=self._error(error), printed=self._output.take())
 
     def _advance(self) -> Step:
         snapshot = self._snapshot
         if snapshot is None:
-            snapshot = self._session.feed_start(self._code, print_callback=self._print)
+            snapshot = self._worker.session.feed_start(self._code, print_callback=self._output.add)
         calls: list[ScriptCall] = []
         while not isinstance(snapshot, self._monty.MontyComplete):
             answer = self._answer(snapshot, calls)
             if answer is None:
                 self._snapshot = snapshot
-                return CallsDue(calls, self._take_printed())
+                return CallsDue(calls, self._output.take())
             snapshot = answer
-        return ScriptEnd(_as_json(snapshot.output), printed=self._take_printed())
+        return ScriptEnd(_as_json(snapshot.output), printed=self._output.take())
 
     def _answer(self, snapshot: Any, calls: list[ScriptCall]) -> Any:
         """Answer a suspended script. Returns `None` if there is no answer yet."""
@@ -172,7 +211,9 @@ class MontySession:
             known = [number for number in self._outcomes if number in waiting]
             if not known or calls:
                 return None
-            told = {waiting[number]: _told(self._outcomes.pop(number)) for number in known}
+            told: dict[int, Any] = {
+                waiting[number]: _told(self._outcomes.pop(number)) for number in known
+            }
             return snapshot.resume(told)
         if isinstance(snapshot, self._monty.NameLookupSnapshot):
             return snapshot.resume()
@@ -184,8 +225,7 @@ class MontySession:
             if isinstance(made, dict):
                 return snapshot.resume(made)
             calls.append(made)
-            number = self._numbers[snapshot.call_id] = self._count
-            self._count += 1
+            number = self._numbers[snapshot.call_id] = len(self._numbers)
         if self._is_async:
             return snapshot.resume({"future": ...})
         outcome = self._outcomes.pop(number, None)
@@ -222,15 +262,6 @@ class MontySession:
             return snapshot.resume({"return_value": self._clock})
         return snapshot.resume_not_handled()
 
-    def _print(self, stream: str, text: str) -> None:  # noqa: ARG002  # both are output
-        if self._room > 0:
-            self._printed.append(text[: self._room])
-        self._room -= len(text)
-
-    def _take_printed(self) -> str:
-        printed, self._printed = "".join(self._printed), []
-        return printed
-
     def _error(self, error: monty.MontyError) -> ScriptError:
         if isinstance(error, self._monty.MontyTypingError):
             return ScriptError("NotRun", f"nothing of the script was run: {error}".strip())
@@ -241,21 +272,7 @@ class MontySession:
 
     def close(self) -> None:
         """End the script, even in the middle of a step. It may be called twice."""
-        with self._closing:
-            if self._is_closed:
-                return
-            self._is_closed = True
-        if not self._stepping.acquire(blocking=False):
-            # Its pool notices, and makes another worker.
-            if self._worker is not None:
-                with contextlib.suppress(OSError):
-                    os.kill(self._worker, getattr(signal, "SIGKILL", signal.SIGTERM))
-            self._stepping.acquire()
-        try:
-            with contextlib.suppress(self._monty.MontyError):
-                self._session.__exit__(None, None, None)
-        finally:
-            self._stepping.release()
+        self._worker.close()
 
 
 def _told(outcome: ScriptOutcome) -> dict[str, Any]:

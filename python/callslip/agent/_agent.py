@@ -394,7 +394,7 @@ class Agent(AgentRuns[AnswerT]):
             concurrency=concurrency,
         )
 
-    _python_tool = cached_property(python_tool)
+    _python_tool = cached_property(lambda self: python_tool(self, Agent))
 
     @cached_property
     def _last_setup(self) -> RunSetup:

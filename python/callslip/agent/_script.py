@@ -65,18 +65,24 @@ class ScriptRunTool(Tool[..., Any]):
         return to_json({**json.loads(super()._spec()), "kind": "script_run"})
 
 
-def python_tool(agent: Agent[Any]) -> Tool[..., Any]:
+def python_tool(agent: Agent[Any], kind: type[Agent[Any]]) -> Tool[..., Any]:
     """Return the tool with which the model of an agent runs scripts.
+
+    Args:
+        agent: The agent.
+        kind: The class of the agent of the scripts.
 
     Raises:
         ToolError: Scripts are to call a tool that the agent does not have.
     """
     runner = agent.python
     assert runner is not None
-    return _script_tool(agent, runner) if isinstance(runner, ScriptRunner) else runner.as_tool()
+    if not isinstance(runner, ScriptRunner):
+        return runner.as_tool()
+    return _script_tool(agent, kind, runner)
 
 
-def _script_tool(agent: Agent[Any], runner: ScriptRunner) -> ScriptRunTool:
+def _script_tool(agent: Agent[Any], kind: type[Agent[Any]], runner: ScriptRunner) -> ScriptRunTool:
     engine, calls = runner.engine, runner.calls
     tools = [tool for tool in agent._tools if _is_callable(tool, calls)]
     if not isinstance(calls, str):
@@ -86,9 +92,7 @@ def _script_tool(agent: Agent[Any], runner: ScriptRunner) -> ScriptRunTool:
                 f"expected calls as names of tools of the agent: got {', '.join(missing)}; pass "
                 "names of its tools"
             )
-    from callslip.agent._agent import Agent
-
-    runs: Agent[Any] = Agent(
+    runs = kind(
         EngineModel(engine, agent._model.value_level),
         protocol=ScriptProtocol(engine=engine.version),
         tools=tools,

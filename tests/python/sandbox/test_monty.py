@@ -303,13 +303,13 @@ async def test_a_cancelled_run_ends_its_interpreter(tmp_path, state, monkeypatch
         await until(lambda: sessions and run._children and run._children[0].tickets)
         await asyncio.sleep(0.2)
         (session,) = sessions
-        assert session._worker is not None
+        assert session._worker.process is not None
         at = time.perf_counter()
         run.cancel()
-        await until(lambda: session._is_closed)
+        await until(lambda: session._worker.is_closed)
         assert time.perf_counter() - at < 0.1
         if state == "in a step":
-            await until(lambda: not is_alive(session._worker))
+            await until(lambda: not is_alive(session._worker.process))
     assert not len(WAITING)
 
 
