@@ -63,9 +63,7 @@ def child_session(session: RunSession, command: Command.StartRun) -> RunSession:
         StoreError: The run cannot be read, or cannot be written down.
     """
     agent, task = worker_for(session.agent, session.setup, command.tool, command.role, command.task)
-    levels = session.levels
-    if takes_level(session, command.tool):
-        levels = levels_below(session.agent, agent, levels)
+    levels = levels_below(session.agent, agent, session.levels)
     setup = agent._setup_at(levels)
     run_id = child_id(session.run.id, command.ticket)
     native = None if session.store is None else session.store._native
@@ -126,24 +124,21 @@ def end_outlived(run: Run) -> None:
         run._store._end_children(run.id, over)
 
 
-def takes_level(session: RunSession, tool: str) -> bool:
-    """Whether the run of a task is one level below the run that starts it: a script is not."""
-    return getattr(session.setup.toolbox.find(tool), "takes_level", True)
-
-
 def said_below(above: RunSession, said: Said) -> Said:
     """Return the task of a child run, with those parts of the run above whose lines it has."""
     return said_with(said, above.run.parts.values()) if above.core.has_parts else said
 
 
 def levels_below(agent: DrivenAgent, worker: DrivenAgent, levels: int | None) -> int | None:
-    """Return how many levels may be below a child run of this worker.
+    """Return how many levels may be below a child run of this worker. A script takes no level.
 
     Args:
         agent: The agent of the run.
         worker: The agent of the child run.
         levels: The number of the run.
     """
+    if worker.protocol.native.runs_code:
+        return levels
     return levels_left(levels, None if worker.limits is agent.limits else worker.limits.depth)
 
 
@@ -204,7 +199,8 @@ def worker_for(
 
 def refused_task(session: RunSession, command: Command.StartRun) -> Outcome | None:
     """Return the outcome of a task that no run is started for; `None` for any other."""
-    if session.levels == 0 and takes_level(session, command.tool):
+    tool = session.setup.toolbox.find(command.tool)
+    if session.levels == 0 and getattr(tool, "takes_level", True):
         return Outcome.Error(
             "The agent was not started: the limit of levels is reached (Limits(depth=…)). Do the "
             "task without it."
