@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from callslip._base import _lazy
@@ -30,7 +30,7 @@ from callslip._scripts.stubs import CALL, stubs_for
 if TYPE_CHECKING:
     import pydantic_monty as monty
 
-__all__ = ["MontyEngine"]
+__all__ = ["ABOUT", "MontyEngine"]
 
 _WORKERS = 128
 """Worker processes at the same time, for waiting scripts and for busy ones."""
@@ -40,6 +40,17 @@ _PRINTED = 1 << 20
 
 _SLOWER = 3.0
 """The limit of time while earlier steps are taken again, on a machine that may be slower."""
+
+
+_IMPORTS = re.compile(r"^([ \t]*)from tools import \w+(?:, *\w+)*[ \t]*$", re.MULTILINE)
+"""Imports of tools, which models write although the names are there."""
+
+ABOUT = (
+    "No files and no network. Of the standard library: asyncio, collections, dataclasses, "
+    "datetime, decimal, functools, itertools, json, math, random, re. Without yield, with, del and "
+    "inheritance."
+)
+"""The description of the language for a model."""
 
 
 class MontyEngine:
@@ -76,6 +87,7 @@ class MontyEngine:
         self, code: str, functions: Sequence[Function], *, seed: str, clock: float, replaying: bool
     ) -> MontySession:
         """Prepare a script. As `Engine.start`."""
+        code = _IMPORTS.sub(r"\1pass", code)
         seconds = self._cpu_seconds * (_SLOWER if replaying else 1.0)
         is_async = _awaits(code)
         # The script was checked before its first step.
@@ -255,7 +267,9 @@ class MontySession:
         if name == "import":
             return snapshot.resume_not_handled()
         if name == "datetime.now":
-            return snapshot.resume({"return_value": now.replace(tzinfo=None)})
+            zone = snapshot.args[0] if snapshot.args else None
+            there = now.astimezone(zone) if isinstance(zone, tzinfo) else now.replace(tzinfo=None)
+            return snapshot.resume({"return_value": there})
         if name == "date.today":
             return snapshot.resume({"return_value": now.date()})
         if name.startswith("time."):

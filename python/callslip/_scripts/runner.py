@@ -27,8 +27,10 @@ class ScriptRunner:
         engine: The interpreter.
         calls: The tools that a script can call: `"all"`, `"readonly"`, or their names.
         run_limits: The limits of one script.
+        about: The description of the language for a model; empty for all of Python.
     """
 
     engine: Engine
     calls: CallableTools = "all"
     run_limits: Limits = RUN_LIMITS
+    about: str = ""

@@ -25,10 +25,9 @@ _PARAMETERS = {
 }
 
 _DESCRIPTION = (
-    "Runs a Python script that calls the other tools as async functions, with arguments by name: "
-    "`await name(arg=…)`, or several side by side with `asyncio.gather`. You read only what it "
-    "prints and the value of its last line. Use it for loops, for results that you combine, and "
-    "for more than three calls."
+    "Runs a Python script that calls the other tools as async functions: `await name(arg=…)`, or "
+    "side by side with `asyncio.gather`. You read what it prints and its last expression. Use it "
+    "for loops, for combined results, and for more than three calls."
 )
 
 
@@ -44,14 +43,17 @@ class ScriptRunTool(Tool[..., Any]):
 
     agent: Agent[Any]
 
-    def __init__(self, agent: Agent[Any]) -> None:
+    def __init__(self, agent: Agent[Any], about: str) -> None:
         def execute_python_code(code: str) -> NoReturn:
             raise UsageError(
                 f"expected a call of a run: got a script of {len(code)} characters; call agent.run"
             )
 
         super().__init__(
-            execute_python_code, description=_DESCRIPTION, effect="idempotent", retries=0
+            execute_python_code,
+            description=f"{_DESCRIPTION} {about}".strip(),
+            effect="idempotent",
+            retries=0,
         )
         self.agent = agent
 
@@ -102,7 +104,7 @@ def _script_tool(agent: Agent[Any], kind: type[Agent[Any]], runner: ScriptRunner
         delegate=False,
         values=agent.values,
     )
-    return ScriptRunTool(runs)
+    return ScriptRunTool(runs, runner.about)
 
 
 def _is_callable(tool: Tool[..., Any], calls: CallableTools) -> bool:

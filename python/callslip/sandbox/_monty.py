@@ -7,7 +7,7 @@ from typing import Literal
 
 from callslip._base.option_names import knows_names_of_class
 from callslip._base.options import check_flag, check_seconds, check_type, check_whole, checked_texts
-from callslip._scripts.monty import MontyEngine
+from callslip._scripts.monty import ABOUT, MontyEngine
 from callslip._scripts.runner import RUN_LIMITS, ScriptRunner
 from callslip.errors import UsageError
 from callslip.limits import Limits
@@ -73,7 +73,7 @@ class MontyRunner(ScriptRunner):
             suspensions=5_000 + 10 * most,
             check=check,
         )
-        super().__init__(engine=engine, calls=calls, run_limits=limits)
+        super().__init__(engine=engine, calls=calls, run_limits=limits, about=ABOUT)
 
 
 _UNLIMITED = 100_000

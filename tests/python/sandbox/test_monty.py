@@ -342,6 +342,42 @@ def test_another_process_goes_on_from_the_log():
         assert before
 
 
+def test_the_clock_is_the_time_of_the_last_outcome():
+    code = """
+import datetime, time
+zone = datetime.timezone(datetime.timedelta(hours=2))
+before = time.time()
+await pay(order=1)
+now = datetime.datetime.now(datetime.timezone.utc)
+[before, time.time(), time.time_ns(), now.timestamp(), now.isoformat(),
+ datetime.datetime.now(zone).isoformat(), datetime.datetime.now().isoformat()]
+"""
+    agent = agent_of(code, Tools())
+    run = agent.run_sync("go", approve=lambda ticket: True).run
+    (child,) = run._children
+    before, after, nanoseconds, stamp, *shown = run.tickets[0].result["value"]
+    ended = next(event.at for event in child.log if event.kind == "ticket_completed")
+    assert before == child.log[0].at
+    assert after == ended
+    assert nanoseconds // 10**9 == int(ended)
+    assert stamp == pytest.approx(ended, abs=1e-5)
+    assert [text[-6:] for text in shown[:2]] == ["+00:00", "+02:00"]
+    assert "+" not in shown[2]
+
+
+def test_the_model_reads_what_a_script_can_do_in_few_words():
+    with_scripts = agent_of("", Tools()).system_prompt
+    without = Agent(ScriptedModel([]), tools=Tools().all).system_prompt
+    added = len(with_scripts) - len(without)
+    assert 0 < added / 4 <= 150
+    assert "Without yield, with, del and inheritance." in with_scripts
+
+
+def test_tools_may_be_imported():
+    code = "from tools import pay, orders\nif True:\n    from tools import pay\nawait pay(order=1)"
+    assert result_of(code, Tools())["value"] == "paid 1"
+
+
 def test_the_log_names_the_interpreter():
     done = agent_of("1", Tools()).run_sync("go", approve=lambda ticket: True)
     (child,) = done.run._children
