@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from callslip import _core
 from callslip._runtime.calls import enclosing_session
 from callslip.errors import UsageError
 from callslip.limits import check_limits
@@ -31,12 +32,17 @@ def handed_over(
         limits: Those of the new run; `None` for those of the agent.
 
     Raises:
-        UsageError: `run` is no `Run`, or `say` is no message; or there is no last message.
+        UsageError: `run` is no `Run` or a script, or `say` is no message; or there is no last
+            message.
     """
     if not isinstance(run, Run):
         raise UsageError(
             f"expected the run to hand over as a Run: got {type(run).__name__}; pass "
             "result.run, or store.run(run_id)"
+        )
+    if _core.script_printed(run._core) is not None:
+        raise UsageError(
+            f"expected the run of a model: got {run.id}, which is a script; pass the run above it"
         )
     if say is not None:
         check_message(say)

@@ -303,12 +303,15 @@ def test_it_is_in_no_list_of_protocols():
         Agent(ScriptedModel([]), protocol="script")
 
 
-def test_a_script_takes_no_message(tmp_path):
+def test_a_script_takes_no_message_and_is_not_handed_over(tmp_path):
     with TicketStore(tmp_path / "runs.sqlite") as store:
         done = run('await send(to="ann")', Tools(), store=store)
         child = store.run(f"{done.run.id}.T1")
         with pytest.raises(UsageError, match="is a script, which takes no messages"):
             child.send("more")
+        agent = Agent(ScriptedModel([finish("x")]))
+        with pytest.raises(UsageError, match="which is a script; pass the run above it"):
+            agent.hand_over_sync(child)
 
 
 def test_json_of_the_result_is_what_the_model_reads():
