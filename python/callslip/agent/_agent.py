@@ -25,6 +25,7 @@ from callslip.agent._copies import agent_of_options, deep_copy, options_to_pickl
 from callslip.agent._deps import needed_deps
 from callslip.agent._instructions import Instructions
 from callslip.agent._options import (
+    AnyRunner,
     accepted_options,
     check_takes_tools,
     check_template,
@@ -196,7 +197,7 @@ class Agent(AgentRuns[AnswerT]):
         else:
             delegate = self.protocol.native.delegates or bool(self.roles)
         self.delegate = delegate
-        self.python = runner_of(python)
+        self.python: AnyRunner | None = runner_of(python)
         check_roles(self.roles, self.protocol, delegate=delegate)
         check_text("name", name)
         self.name = name

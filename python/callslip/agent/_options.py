@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentOptions",
+    "AnyRunner",
     "OverrideOptions",
     "RunnerOption",
     "TaskCheck",
@@ -57,8 +58,11 @@ __all__ = [
 ]
 
 
-RunnerOption: TypeAlias = "PythonRunner | ScriptRunner | bool"
-"""What runs the scripts of a model; `True` for a `PythonRunner` with its defaults."""
+AnyRunner: TypeAlias = "PythonRunner | ScriptRunner"
+"""A runner for the scripts of a model."""
+
+RunnerOption: TypeAlias = "AnyRunner | bool"
+"""The option `python`: `True` is a `PythonRunner` with its defaults."""
 
 TaskCheck: TypeAlias = "Callable[[str, Context[Any]], Awaitable[None] | None]"
 """Called with a task. It returns `None`, or raises to refuse it."""
@@ -264,7 +268,7 @@ def history_of(policy: HistoryPolicy | Summarize | None) -> HistoryPolicy | Summ
 
 def runner_of(
     python: RunnerOption,
-) -> PythonRunner | ScriptRunner | None:
+) -> AnyRunner | None:
     """Return the runner of scripts; `None` if there is to be none."""
     if python is False:
         return None
