@@ -944,18 +944,18 @@ class Grammar:
 
     @property
     def has_blocks(self) -> bool:
-        """Whether the protocol has blocks, in which calls stand side by side."""
+        """Whether the protocol has blocks of several calls."""
 
     def further(self, written: str) -> str | None:
         """GBNF for the rest of a block behind a whole call: at least one more call, and its end.
 
-        `None` where the text does not end behind a whole call, or no call may follow.
+        `None` if the text does not end behind a whole call, or no call may follow.
         """
 
     def first_name(self, written: str) -> tuple[int, int] | None:
-        """Where in a reply the name of the first tool stands, in UTF-8 bytes.
+        """Return the place of the first tool's name in a reply, in UTF-8 bytes.
 
-        `None` where no block has one, or it has no end yet.
+        `None` without a block, or if the name is not complete.
         """
 
     @property
@@ -1111,7 +1111,7 @@ class EnvelopeWriter:
     def finish(self, cut: bool) -> str: ...
 
 def note_certainty(run: RunView, certainty: float) -> None:
-    """Say how sure the model was of the first tool that the coming reply calls, from 0 to 1."""
+    """Record the probability of the first tool's name in the coming reply, from 0 to 1."""
 
 def longest_shown(run: RunView) -> int:
     """The bytes that the last message shows of its longest result; 0 if it can't be cut."""

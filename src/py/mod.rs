@@ -41,8 +41,6 @@ mod _core {
     #[pymodule_export]
     use super::long_results::{longest_shown, offers_read_result};
     #[pymodule_export]
-    use super::reply_details::note_certainty;
-    #[pymodule_export]
     use super::openapi::{PyDocument, json_text, yaml_to_json};
     #[pymodule_export]
     use super::origins::{hidden_replies, origins_of, set_can_ask};
@@ -56,6 +54,8 @@ mod _core {
     use super::reader::{PyPartialCall, PyReader, PySnapshot};
     #[pymodule_export]
     use super::reply::{PyMove, PyRepair, PyReply, PyToolCall, PyViolation};
+    #[pymodule_export]
+    use super::reply_details::note_certainty;
     #[pymodule_export]
     use super::rows::{PyEnding, PyHttpRequest, PyMessage, PyOpenTask, PyRunRow, PyShortened, PyTicketRow, PyUsage};
     #[pymodule_export]

@@ -392,18 +392,18 @@ impl PyGrammar {
         self.grammar.json_schema.as_deref()
     }
 
-    /// llama.cpp's form of what may follow a reply that ends behind a whole call of a block: at least one more call, and the
-    /// end of the block. `None` where no call may follow.
+    /// llama.cpp's form of the rest of a block behind a whole call: at least one more call, and its end. `None` if no call may
+    /// follow.
     fn further(&self, written: &str) -> Option<String> {
         self.grammar.further.as_ref()?.gbnf_behind(written, &self.grammar.gbnf)
     }
 
-    /// Where in a reply the first tool's name stands, in UTF-8 bytes. `None` where there is none in a block, or it has no end.
+    /// The place of the first tool's name in a reply, in UTF-8 bytes. `None` without a block, or if the name is not complete.
     fn first_name(&self, written: &str) -> Option<(usize, usize)> {
         self.grammar.further.as_ref()?.first_name(written)
     }
 
-    /// Whether the protocol has blocks, in which calls stand side by side.
+    /// Whether the protocol has blocks of several calls.
     #[getter]
     fn has_blocks(&self) -> bool {
         self.grammar.further.is_some()

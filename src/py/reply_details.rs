@@ -22,7 +22,14 @@ pub(super) fn reply_details(
 ) -> CoreResult<ReplyDetails> {
     let model = model.map(model_name).unwrap_or_default();
     let usage = usage.copied().map(Usage::from);
-    Ok(ReplyDetails { finish_reason: finish_reason(reason)?, usage, first_at: None, bounds: None, certainty: None, model })
+    Ok(ReplyDetails {
+        finish_reason: finish_reason(reason)?,
+        usage,
+        first_at: None,
+        bounds: None,
+        certainty: None,
+        model,
+    })
 }
 
 /// Says how sure the model of the coming reply was of the first tool that it calls, as a probability from 0 to 1.

@@ -24,11 +24,12 @@ impl RunMachine {
         self.given.certainty = certainty.is_finite().then(|| (certainty.clamp(0.0, 1.0) * 100.0).round() / 100.0);
     }
 
-    /// Refuses a reply whose first tool the model would hardly have named by itself. It can be among the calls that were
+    /// Refuses a reply if the model would hardly have named its first tool by itself. That call can be among the calls that were
     /// started before the reply had ended, and was looked at then.
     pub(super) fn check_certainty(&self, planned: &[Planned]) -> Result<(), Violation> {
         let first = planned.iter().find(|call| call.call == 0);
-        let (Some(certainty), Some(least), Some(first)) = (self.given.certainty, self.setup.least_certainty, first) else {
+        let (Some(certainty), Some(least), Some(first)) = (self.given.certainty, self.setup.least_certainty, first)
+        else {
             return Ok(());
         };
         let Some(spec) = self.setup.tools.get(&first.tool) else { return Ok(()) };

@@ -139,7 +139,7 @@ pub struct Setup {
     /// How well the origins of values must be known, where their tools do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<AgentLevel>,
-    /// How sure the model must be of the tools that it calls, where its client says how sure it is.
+    /// The least certainty of a tool's name, for clients that report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_certainty: Option<Certainty>,
 }

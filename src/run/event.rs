@@ -264,7 +264,7 @@ pub enum Event {
         /// Unix seconds of its first piece, where it was streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_at: Option<f64>,
-        /// The probability that the model gave the name of the first tool by itself, where its client says so.
+        /// The probability of the first tool's name before the grammar, if the client reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         certainty: Option<f64>,
         /// The model that wrote it, where it is not the one that was to be asked.

@@ -30,7 +30,7 @@ pub(super) struct Given {
     pub(super) ended: bool,
     /// The bounds of the grammar that was given for the coming reply.
     pub(super) bounds: Option<Bounds>,
-    /// How sure the model of the reply was of the first tool that it calls.
+    /// The probability of the name of the first tool in the coming reply.
     pub(super) certainty: Option<f64>,
 }
 

@@ -34,7 +34,7 @@ pub struct ReplyDetails {
     pub first_at: Option<f64>,
     /// The bounds of its grammar, where they cut it.
     pub bounds: Option<String>,
-    /// The probability that the model gave the name of the first tool by itself, where the client says so.
+    /// The probability of the first tool's name before the grammar, if the client reports it.
     pub certainty: Option<f64>,
     /// The model that wrote it, where that may be another one than the run's own.
     pub model: ModelName,

@@ -95,7 +95,18 @@ impl RunMachine {
         let usage = usage.map(Box::new);
         let text = raw.into();
         self.emit(
-            Event::ModelReplied { turn, text, streamed, finish_reason, usage, repairs, first_at, certainty, model, provider },
+            Event::ModelReplied {
+                turn,
+                text,
+                streamed,
+                finish_reason,
+                usage,
+                repairs,
+                first_at,
+                certainty,
+                model,
+                provider,
+            },
             now,
         );
         if let Some(limit) = self.find_uncounted(now) {

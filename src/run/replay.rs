@@ -179,7 +179,8 @@ pub(super) fn step(machine: &mut RunMachine, records: &[Arc<Record>]) -> Result<
 /// Passes the machine a reply as it arrived: whole, or in a stream.
 fn reply(machine: &mut RunMachine, records: &[Arc<Record>], at: f64) {
     let Some((first, rest)) = records.split_first() else { return };
-    let Event::ModelReplied { text, streamed, finish_reason, usage, first_at, certainty, model, provider, .. } = &first.event
+    let Event::ModelReplied { text, streamed, finish_reason, usage, first_at, certainty, model, provider, .. } =
+        &first.event
     else {
         return;
     };

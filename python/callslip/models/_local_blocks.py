@@ -1,4 +1,4 @@
-"""What a local model is sure of while it writes a block of calls under a grammar."""
+"""The certainty of a local model while it writes a block of calls."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class _Server(Protocol):
 
 
 class _Blocks:
-    """One reply under a grammar that has blocks.
+    """One reply with constrained decoding, which may be a block.
 
     A grammar leads a model to one of the tools that there are, and a small model ends a block
-    behind its first call. The probabilities before the grammar tell what it would have done.
+    behind its first call. The probabilities before the grammar show its own choice.
 
     Args:
         grammar: The grammar of the reply.
@@ -119,7 +119,7 @@ def _is_near(token: Mapping[str, Any], head: str) -> bool:
 def reply_pieces(
     server: _Server, body: Mapping[str, Any], grammar: Block | None
 ) -> Generator[str | ModelChunk | Mapping[str, Any], None, None]:
-    """Write one reply; one in which calls may stand side by side under a grammar that has blocks.
+    """Write one reply, which may be a block of calls if the grammar has blocks.
 
     Yields its text, a `ModelChunk` with the certainty where that is known, and at last the server's
     closing event, whose counts are those of the whole reply.

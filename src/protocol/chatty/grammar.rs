@@ -83,7 +83,7 @@ fn wait(scope: &Scope<'_>) -> Option<Node> {
     Some(Node::sequence([name, Node::literal(ARGUMENTS), Node::sequence(ids), Node::literal(END)]))
 }
 
-/// The calls of a block and its end; and what may stand behind its first calls, by their number, where one more follows.
+/// The calls of a block and its end; and the rests of a block by the number of calls before them, with one more call.
 fn calls(
     rules: &mut Rules,
     scope: &Scope<'_>,

@@ -1,4 +1,4 @@
-//! What may follow in a block whose first calls are written, for clients that can tell how near a model was to writing more.
+//! The rest of a block behind its first calls, for clients that know how likely another call was.
 
 use super::rules::{Node, Rules};
 use super::write;
@@ -7,9 +7,9 @@ use serde::de::IgnoredAny;
 /// The further calls of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Further {
-    /// What a block begins with, with the bracket of its array.
+    /// The start of a block, with the bracket of its array.
     open: String,
-    /// What stands before the name of a tool.
+    /// The key before the name of a tool.
     before_name: &'static str,
     /// The rule `root` behind one call, behind two, and so on: at least one more call, and the end of the block.
     roots: Vec<String>,
@@ -21,7 +21,7 @@ impl Further {
         Self { open, before_name, roots: made.map(|node| write::gbnf_root(rules, node)).collect() }
     }
 
-    /// The bytes of the first tool's name in a reply; `None` where the reply has no block or the name has no end yet.
+    /// The bytes of the first tool's name in a reply. `None` without a block, or if the name is not complete yet.
     pub fn first_name(&self, written: &str) -> Option<(usize, usize)> {
         let block = written.find(&self.open)?;
         let call = written.get(block..)?.find(self.before_name)?;
@@ -31,8 +31,7 @@ impl Further {
         Some((start, start + length))
     }
 
-    /// The rule `root` of what may follow; `None` where the reply does not end behind a whole call of a block, or no call may
-    /// follow it.
+    /// The rule `root` of the rest. `None` if the reply does not end behind a whole call, or no call may follow it.
     fn root_behind(&self, written: &str) -> Option<&str> {
         if !written.ends_with('}') {
             return None;
@@ -42,8 +41,8 @@ impl Further {
         self.roots.get(calls.len().checked_sub(1)?).map(String::as_str)
     }
 
-    /// The language (GBNF) of what follows a reply that ends behind a whole call of a block: at least one more call, and the
-    /// end of the block. `whole` is the language of whole replies. `None` where no call may follow there.
+    /// The language (GBNF) of the rest of a block behind a whole call: at least one more call, and its end. `whole` is the
+    /// language of whole replies. `None` if no call may follow.
     pub fn gbnf_behind(&self, written: &str, whole: &str) -> Option<String> {
         let root = self.root_behind(written)?;
         let (_, rules) = whole.split_once('\n')?;

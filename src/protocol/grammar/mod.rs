@@ -8,8 +8,8 @@
 pub(in crate::protocol) mod bounds;
 pub(in crate::protocol) mod chars;
 mod excluded_text;
-mod further;
 pub(in crate::protocol) mod free_text;
+mod further;
 pub(in crate::protocol) mod json_string;
 mod merge_schemas;
 mod number;
@@ -73,7 +73,7 @@ pub struct Grammar {
     pub json_schema: Option<String>,
     /// Tools whose schema could not be turned into rules: they are called with any object, which is checked then.
     pub unruled: Vec<String>,
-    /// What a block of calls may go on with, where the protocol has blocks.
+    /// The further calls of a block, if the protocol has blocks.
     pub further: Option<Further>,
 }
 
