@@ -238,6 +238,6 @@ impl Protocol for Native {
 
     /// The model's own interface constrains its calls.
     fn grammar(&self, _scope: &Scope<'_>) -> Grammar {
-        Grammar { gbnf: String::new(), lark: String::new(), json_schema: None, unruled: Vec::new(), further: None }
+        Grammar::default()
     }
 }

@@ -110,7 +110,7 @@ impl Protocol for Script {
     }
 
     fn grammar(&self, _scope: &Scope<'_>) -> Grammar {
-        Grammar { gbnf: String::new(), lark: String::new(), json_schema: None, unruled: Vec::new() }
+        Grammar::default()
     }
 }
 

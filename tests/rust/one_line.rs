@@ -129,7 +129,7 @@ impl Protocol for OneLine {
 
     fn grammar(&self, _scope: &Scope<'_>) -> Grammar {
         let schema = Some(r#"{"type": "object"}"#.to_owned());
-        Grammar { gbnf: String::new(), lark: String::new(), json_schema: schema, unruled: Vec::new(), further: None }
+        Grammar { json_schema: schema, ..Grammar::default() }
     }
 }
 

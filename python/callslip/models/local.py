@@ -91,6 +91,7 @@ class LocalModel:
         UsageError: An option has a wrong value.
     """
 
+    provider = "local"
     # Small models make values up.
     value_level = "strict"
     # And do as they have seen it done.
@@ -117,7 +118,6 @@ class LocalModel:
         check_whole("max_tokens", max_tokens, 1, _MOST, none="the default")
         self._gguf = gguf
         self.model: str = "SmolLM2-135M-Instruct" if gguf is None else Path(gguf).stem
-        self.provider = "local"
         self._context = context
         self._threads = threads
         self._cache_dir = Path(cache_dir).expanduser() if cache_dir is not None else None

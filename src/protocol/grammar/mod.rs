@@ -63,7 +63,7 @@ impl Scope<'_> {
 }
 
 /// One language in the forms that inference engines take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grammar {
     /// llama.cpp's form.
     pub gbnf: String,
