@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from callslip import TicketStore
 from random_cases import SEED
+
+SUPPORT = Path(__file__).parents[2] / "support"
 
 PROGRAM = """
 import asyncio, os, sys
@@ -54,7 +57,9 @@ agent.run_sync("go", key="one")
 def work(folder, effect, seconds):
     """Let a process work for a time. Returns whether it has come to the end."""
     command = [sys.executable, "-c", PROGRAM, str(folder), effect]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    paths = [str(SUPPORT), os.environ.get("PYTHONPATH", "")]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         try:
