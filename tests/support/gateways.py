@@ -17,8 +17,12 @@ USER = {"role": "user", "content": "Weather in Oslo?"}
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def act(name, /, **arguments):
-    return json.dumps({"thought": "", "action": name, "args": arguments}, ensure_ascii=False)
+LOOK = "I call get_weather(city: str)."
+"""The thought with which the example before the task would call `WEATHER`."""
+
+
+def act(name, /, *, thought="", **arguments):
+    return json.dumps({"thought": thought, "action": name, "args": arguments}, ensure_ascii=False)
 
 
 def finish(answer):

@@ -55,7 +55,9 @@ class ReactProtocol(Protocol):
                 observation = observation if call.failed else ""
             else:
                 args: Any = reply_json(call.arguments) if self.strict else call.arguments
-                reply = reply_json({"thought": text, "action": call.tool, "args": args})
+                # Models copy the thought of the example, and lose the thread where it is missing.
+                thought = text or call.thought
+                reply = reply_json({"thought": thought, "action": call.tool, "args": args})
             told += [("assistant", reply), ("user", observation)]
             text = ""
         return told

@@ -23,6 +23,7 @@ class RetoldCall:
         content: The result.
         failed: Whether the result is a failure.
         answer: The answer, alone in a tuple, if the call stands for the typed answer; else empty.
+        thought: The thought of such a call in the example before the task; empty without one.
     """
 
     tool: str
@@ -30,6 +31,7 @@ class RetoldCall:
     content: str
     failed: bool
     answer: tuple[Any, ...] = ()
+    thought: str = ""
 
     @property
     def words(self) -> str:

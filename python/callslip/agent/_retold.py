@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +32,10 @@ class Retold(NamedTuple):
     said: Said
 
 
+def _no_thought(tool: str) -> str:  # noqa: ARG001  # every tool
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """The words of a protocol.
@@ -40,11 +44,13 @@ class Words:
         protocol: The protocol.
         tools: The tools of the request.
         reminder: A sentence behind each user message without results; may be empty.
+        thought_of: Returns the thought with which the example calls a tool; may be empty.
     """
 
     protocol: Protocol
     tools: SentTools
     reminder: str = ""
+    thought_of: Callable[[str], str] = _no_thought
 
     def calls(
         self, text: str, calls: Sequence[Call], results: Mapping[str, Result], number: int
@@ -68,7 +74,8 @@ class Words:
         tools = self.tools
         answer = (tools.answer_in(call.object),) if tools.is_answer(call.tool) else ()
         content, failed = (_NO_RESULT, False) if result is None else (result.content, result.error)
-        return RetoldCall(*tools.written(call), content, failed, answer)
+        tool, arguments = tools.written(call)
+        return RetoldCall(tool, arguments, content, failed, answer, self.thought_of(tool))
 
 
 def retell(turns: Sequence[Turn], words: Words) -> list[Retold]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 from callslip._protocols.protocol import Protocol
@@ -210,10 +211,33 @@ def _reminded(agent: OneMoveAgent, sent: SentTools) -> TurnAgent:
     protocol = agent.protocol
     examples = _examples(agent)
     if not protocol._reminds or protocol.examples is not True or not examples:
-        return TurnAgent(agent, Words(protocol, sent))
+        return TurnAgent(agent, Words(protocol, sent, thought_of=_thoughts(agent)))
     _, _, reminder = examples[0]["content"].rpartition("\n\n")
     fixed = replace(protocol, examples=examples)
     return TurnAgent(agent.replace(protocol=fixed), Words(protocol, sent, reminder))
+
+
+def _thoughts(agent: Agent[Any]) -> Callable[[str], str]:
+    """Return a function that returns the thought with which the example calls a tool.
+
+    Clients send calls without thoughts, but a model repeats the form that the example shows. The
+    function returns an empty text if the prompt has no such example.
+    """
+    setup = agent._setup
+    tools = setup.toolbox.tool_set
+    names = tools.names()
+
+    @cache
+    def thought_of(tool: str) -> str:
+        if tool not in names:
+            return ""
+        alone = tools.changed([name for name in names if name != tool], [])
+        shown = setup.protocol.example_messages(alone)
+        reply = next((content for role, content in shown if role == "assistant"), "{}")
+        return str(json.loads(reply).get("thought", ""))
+
+    has_thoughts = agent.protocol.examples is True and agent.protocol._answers_in_json
+    return thought_of if has_thoughts else lambda _: ""
 
 
 def _examples(agent: Agent[Any]) -> list[dict[str, str]]:

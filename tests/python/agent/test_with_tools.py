@@ -46,8 +46,12 @@ from scripted import block
 DONE: list[list[Any]] = []
 
 
-def act(name, /, **arguments):
-    return json.dumps({"thought": "", "action": name, "args": arguments}, ensure_ascii=False)
+LOOK = "I call weather(city: str, days?: int = 1)."
+"""The thought with which the example before the task would call this tool."""
+
+
+def act(name, /, *, thought="", **arguments):
+    return json.dumps({"thought": thought, "action": name, "args": arguments}, ensure_ascii=False)
 
 
 def finish(answer):
@@ -120,9 +124,12 @@ def test_calls_are_made_and_the_answer_is_text(chunk_size):
     assert result.run.violations == 0
     assert prompt(model)[-5:] == [
         ("user", "Do it."),
-        ("assistant", '{"thought": "", "action": "weather", "args": {"city": "Oslo"}}'),
+        ("assistant", act("weather", thought=LOOK, city="Oslo")),
         ("user", "Observation: 4 degrees in Oslo"),
-        ("assistant", '{"thought": "", "action": "pay", "args": {"amount": 5}}'),
+        (
+            "assistant",
+            act("pay", thought='I call pay(amount: number, to?: str = "Ada").', amount=5),
+        ),
         ("user", "Observation: paid"),
     ]
     model.assert_done()
@@ -428,7 +435,7 @@ def test_calls_side_by_side_are_told_one_by_one():
         ("user", "Observation: 4\n  5"),
         (
             "assistant",
-            '{"thought": "", "action": "pay", "args": {"INVALID_JSON": "{\\"amount\\": NaN}"}}',
+            act("pay", thought="I call pay(amount?: number).", INVALID_JSON='{"amount": NaN}'),
         ),
         ("user", "Observation: Error: no such account\n\nGo on."),
     ]
@@ -478,7 +485,7 @@ def test_a_typed_answer_of_a_chatty_model():
 
 
 def test_a_run_looks_to_the_model_as_one_of_the_text_protocol():
-    replies = [act("weather", city="Oslo"), finish("cold")]
+    replies = [act("weather", thought=LOOK, city="Oslo"), finish("cold")]
     _, model = run(replies, instructions="Be kind.")
     own = ScriptedModel(replies)
     protocol = ReactProtocol(examples=True)

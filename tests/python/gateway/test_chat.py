@@ -13,6 +13,7 @@ from callslip.testing import Say
 from gateways import (
     CITY,
     HINT,
+    LOOK,
     USER,
     WEATHER,
     act,
@@ -29,7 +30,7 @@ from pictures import png
 from scripted import block
 
 PNG = png(2, 2)
-CALL = act("get_weather", city="Oslo")
+CALL = act("get_weather", thought=LOOK, city="Oslo")
 END = finish("It is cold.")
 OSLO = [("get_weather", {"city": "Oslo"})]
 
@@ -421,9 +422,9 @@ def test_a_model_that_never_follows_the_protocol_is_an_error():
 def test_results_are_told_in_the_order_of_their_calls():
     sent = chat([END], messages=TWO_CALLS, tools=[WEATHER])
     assert prompt(sent)[-4:] == [
-        ("assistant", act("get_weather", city="Oslo")),
+        ("assistant", act("get_weather", thought=LOOK, city="Oslo")),
         ("user", "Observation: 4"),
-        ("assistant", act("get_weather", city="Rome")),
+        ("assistant", act("get_weather", thought=LOOK, city="Rome")),
         ("user", "Observation: 20"),
     ]
 

@@ -8,9 +8,9 @@ import anthropic
 import pytest
 
 from callslip import ModelReply, ScriptedModel
-from gateways import CITY, HINT, USER, act, finish, opened, prompt, send
+from gateways import CITY, HINT, LOOK, USER, act, finish, opened, prompt, send
 
-CALL = act("get_weather", city="Oslo")
+CALL = act("get_weather", thought=LOOK, city="Oslo")
 END = finish("It is cold.")
 WEATHER = {"name": "get_weather", "description": "d", "input_schema": CITY}
 
