@@ -18,7 +18,7 @@ from eval_tasks import Task
 from callslip import Agent, Run, RunFailed
 from callslip.events import ModelReplied, RunFinished, TicketCompleted, TicketOpened, Violated
 
-__all__ = ["Score", "counted", "work"]
+__all__ = ["Logged", "Score", "counted", "for_nothing", "is_right", "read_log", "work"]
 
 
 @dataclasses.dataclass
@@ -83,6 +83,53 @@ def is_answered(task: Task, answer: str) -> bool:
     return bool(answer) and (not found or (all if task.all_values else any)(found))
 
 
+def is_right(task: Task, made: Sequence[tuple[str, dict[str, Any]]], answer: str) -> bool:
+    """Whether a task is done: the calls ran that it needs, and the answer holds the value."""
+    return ran(task, made) and is_answered(task, answer)
+
+
+@dataclasses.dataclass
+class Logged:
+    """What a run did, from its log.
+
+    Attributes:
+        made: The calls that ended well.
+        opened: The number of calls, failed ones too.
+        answer: The answer; empty if there is none.
+        asked: The input tokens of each request.
+        codes: The violations.
+        first_is_valid: Whether the first reply was accepted.
+    """
+
+    made: list[tuple[str, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    opened: int = 0
+    answer: str = ""
+    asked: list[int] = dataclasses.field(default_factory=list)
+    codes: Counter[str] = dataclasses.field(default_factory=Counter)
+    first_is_valid: bool = True
+
+
+def read_log(run: Run) -> Logged:
+    """Return what a run did."""
+    logged = Logged()
+    opened: dict[str, tuple[str, dict[str, Any]]] = {}
+    for event in run.log:
+        match event:
+            case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
+                opened[ticket] = (tool, dict(arguments))
+            case TicketCompleted(ticket_id=ticket, outcome="ok"):
+                logged.made.append(opened[ticket])
+            case ModelReplied(usage=usage):
+                logged.asked.append(0 if usage is None else usage.input_tokens)
+            case Violated(violation={"code": code}):
+                logged.codes[code] += 1
+                logged.first_is_valid &= len(logged.asked) != 1
+            case RunFinished(value=value) if value is not None:
+                logged.answer = value if isinstance(value, str) else json.dumps(value)
+    logged.opened = len(opened)
+    return logged
+
+
 def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
     """Let the agent work on one task."""
     error = ""
@@ -90,36 +137,21 @@ def work(agent: Agent, task: Task, score: Score, *, verbose: bool) -> None:
         run = agent.run_sync(task.text).run
     except RunFailed as failure:
         error, run = f"{type(failure).__name__}: {failure}", cast("Run", failure.run)
-    opened: dict[str, tuple[str, dict[str, Any]]] = {}
-    made: list[tuple[str, dict[str, Any]]] = []
-    answer = ""
-    asked: list[int] = []
-    refused = False
-    for event in run.log:
-        match event:
-            case TicketOpened(ticket_id=ticket, tool=tool, arguments=arguments):
-                opened[ticket] = (tool, dict(arguments))
-            case TicketCompleted(ticket_id=ticket, outcome="ok"):
-                made.append(opened[ticket])
-            case ModelReplied(usage=usage):
-                asked.append(0 if usage is None else usage.input_tokens)
-            case Violated(violation={"code": code}):
-                score.codes[code] += 1
-                refused |= len(asked) == 1
-            case RunFinished(value=value) if value is not None:
-                answer = value if isinstance(value, str) else json.dumps(value)
-    called = ran(task, made)
-    right = called and is_answered(task, answer)
+    logged = read_log(run)
+    right = is_right(task, logged.made, logged.answer)
     score.tasks += 1
-    score.called += called
+    score.called += ran(task, logged.made)
     score.right += right
-    score.valid += not refused
-    score.turns += len(asked)
-    score.calls += len(opened)
-    score.for_nothing += for_nothing(task, made)
-    score.input_tokens += sum(asked)
-    score.first_tokens += asked[0] if asked else 0
+    score.valid += logged.first_is_valid
+    score.turns += len(logged.asked)
+    score.calls += logged.opened
+    score.for_nothing += for_nothing(task, logged.made)
+    score.input_tokens += sum(logged.asked)
+    score.first_tokens += logged.asked[0] if logged.asked else 0
+    score.codes += logged.codes
     if verbose:
-        print(f"  {'right' if right else 'WRONG'}: {task.text}\n    answer: {answer!r} {error}")
+        print(
+            f"  {'right' if right else 'WRONG'}: {task.text}\n    answer: {logged.answer!r} {error}"
+        )
         for message in run.messages[1:] if not right else ():
             print("    " + f"[{message['role']}] {message['content']}".replace("\n", "\n      "))
