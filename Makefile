@@ -338,6 +338,10 @@ bench-dispatches: dev ## Measure claims over thousands of dispatches a second, w
 bench-gateway: dev ## Measure the CPU time of a request to the gateway, as Markdown (ARGS="--requests 1000")
 	@$(PY) benches/gateway.py $(ARGS)
 
+.PHONY: bench-gateway-clients
+bench-gateway-clients: dev ## Count the tasks that clients do right through the gateway, as Markdown (ARGS="--gguf model.gguf")
+	@PYTHONPATH=benches $(PY) -m gateway_clients $(ARGS)
+
 .PHONY: bench-openapi
 bench-openapi: dev $(VENV)/.bench ## Measure OpenAPI documents as tools beside FastMCP, and read 2,639 of them, as Markdown
 	@$(PY) benches/openapi.py $(ARGS)
