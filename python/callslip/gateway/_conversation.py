@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from callslip.gateway._calls_in_text import CallInText, result_in
 from callslip.gateway._fields import listed, mapping, refusal, text
 from callslip.gateway._refused import Refused
 from callslip.models import Message
@@ -67,6 +68,8 @@ class Conversation:
         # The calls of the last reply; their results may follow.
         self._open: dict[str, str] = {}
         self._results: dict[str, Message] = {}
+        # The call of the last reply if it came as text: its result comes as text, too.
+        self._in_text: str | None = None
 
     def system(self, text: str) -> None:
         """Add instructions; after the first message, they become one of the user."""
@@ -79,6 +82,11 @@ class Conversation:
 
     def user(self, said: Said) -> None:
         """Add a message of the user."""
+        own, self._in_text = self._in_text, None
+        if own is not None and (found := result_in(said.text, own)) is not None:
+            content, failed = found
+            self.result(own, Said(content, said.parts), "messages", failed=failed)
+            return
         message: Message = {"role": "user", "content": said.text}
         if said.parts:
             message["parts"] = list(said.parts)
@@ -90,7 +98,13 @@ class Conversation:
 
     def assistant(self, text: str) -> None:
         """Add text of the model. Blank text is left out."""
-        if text.strip():
+        call = CallInText.read(text)
+        if call is not None:
+            if call.before:
+                self._add_items([{"text": call.before}])
+            self.call(call.id, call.tool, call.arguments, "messages")
+            self._in_text = call.id
+        elif text.strip():
             self._add_items([{"text": text}])
 
     def call(self, own: str, tool: str, arguments: str, place: str) -> None:
