@@ -121,7 +121,7 @@ def opened(options: argparse.Namespace) -> Iterator[list[Way]]:
             LocalModel(options.gguf, threads=options.threads, disk_cache=False)
         )
         url, counted = stack.enter_context(gateway_at(model, options.protocol))
-        ways = [Way("callslip's agent", "none", by_agent(model, options))]
+        ways = [Way("callslip's agent", "no server", by_agent(model, options))]
         log = options.out.with_suffix(".log")
 
         def add(name: str, through: str, url: str, key: str, counted: Counted | None) -> None:
@@ -172,7 +172,7 @@ def table(rows: list[Done]) -> str:
     ]
     for client, through in dict.fromkeys((row["client"], row["through"]) for row in rows):
         own = [row for row in rows if (row["client"], row["through"]) == (client, through)]
-        refused = sum(row["refused"] for row in own) if "refused" in own[0] else "none"
+        refused = sum(row["refused"] for row in own) if "refused" in own[0] else "unknown"
         lines.append(
             f"| {client} | {through} | {sum(row['right'] for row in own)} of {len(own)} "
             f"| {sum(len(row['made']) for row in own)} | {sum(row['needless'] for row in own)} "

@@ -106,7 +106,7 @@ def test_the_table_has_a_row_for_each_way():
 
     assert table(rows).splitlines()[2:] == [
         "| a | gateway | 1 of 2 | 4 | 2 | 6 | 2.0 |",
-        "| a | llama.cpp | 1 of 1 | 2 | 1 | none | 2.0 |",
+        "| a | llama.cpp | 1 of 1 | 2 | 1 | unknown | 2.0 |",
     ]
 
 
