@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from comparison.environments import CACHE, prepare
 from comparison.peers import PEERS
 from eval_runs import for_nothing, is_right, read_log

@@ -60,6 +60,7 @@ class _Blocks:
         self._ends: list[int] = []
         self._logs: list[float] = []
         self._is_sure: bool = False
+        self._size = 0
         self.written = ""
 
     def take(self, event: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -73,8 +74,9 @@ class _Blocks:
         known: list[Mapping[str, Any]] = event.get("completion_probabilities") or []
         before = self.written
         self.written += content
+        self._size += len(content.encode())
         if not self._is_sure and known:
-            self._ends.append(len(self.written.encode()))
+            self._ends.append(self._size)
             self._logs.append(sum(float(token["logprob"]) for token in known))
         if not known or self._led >= _MOST:
             return content, None

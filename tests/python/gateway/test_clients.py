@@ -98,7 +98,10 @@ MODEL = """\
 @pytest.mark.parametrize("streamed", ["true", "false"])
 def test_a_command_line_program_calls_two_tools(tmp_path, streamed):
     require("llm")
-    version, clock = act("llm_version"), act("llm_time")
+    # Earlier calls have the thought of the example.
+    version, clock = (
+        act(name, thought=f"I call {name}().") for name in ("llm_version", "llm_time")
+    )
     with opened([version, clock, finish("It is late.")]) as (address, model):
         config = MODEL.format(address=address, streamed=streamed)
         (tmp_path / "extra-openai-models.yaml").write_text(config)
