@@ -337,3 +337,12 @@ def test_a_replay_has_the_same_certainty_and_the_same_refusal() -> None:
     )
     again = replay(run.export())
     assert [str(event) for event in again.log] == [str(event) for event in run.log]
+
+
+@pytest.mark.parametrize("options", [{"examples": False}, {"first_move": "call"}])
+def test_certainty_says_nothing_without_an_example_or_where_a_call_is_required(
+    options: dict[str, Any],
+) -> None:
+    model = Unsure(0.01, block(SHIP))
+    agent = Agent(model, protocol=ChattyProtocol(**options), tools=[ship])
+    assert [ticket.tool for ticket in agent.run_sync("go to Oslo").tickets] == ["ship"]
