@@ -194,7 +194,7 @@ impl Address {
     }
 }
 
-/// Whether a character goes on with a word. Letters of Han, Kana and the like stand beside words of others.
+/// Whether a character continues a word. Letters of Han, Kana and the like stand beside words of others.
 fn is_word(c: char) -> bool {
     (c.is_alphanumeric() && !is_close(c)) || c == '_' || is_hidden(c)
 }
@@ -251,7 +251,7 @@ impl Look<'_> {
             let span = if is_loose { span } else { widened(text, span, core)? };
             let is_same = is_loose || folded(text.get(span.0..span.1)?) == wanted;
             let (before, after) = (text.get(..span.0)?, text.get(span.1..)?);
-            // A letter of Han beside one of the address goes on with it.
+            // A letter of Han beside one of the address continues it.
             let is_joined = |own: Option<char>, other: Option<char>| {
                 own.is_some_and(is_close) && other.is_some_and(char::is_alphanumeric)
             };

@@ -109,7 +109,7 @@ fn clock(tape: &Tape<'_>, at: usize, hour: u32) -> Option<Reading> {
 const PAST: [&str; 2] = ["past", "after"];
 const BEFORE: [&str; 4] = ["to", "before", "till", "til"];
 
-/// A number below 60 in words or digits, and its last token. What goes on with another number is none.
+/// A number below 60 in words or digits that is no part of a longer one, and its last token.
 fn small(tape: &Tape<'_>, at: usize) -> Option<(u32, usize)> {
     let is_beside = |at: usize| matches!(tape.gap(at), " " | "-" | "\u{a0}");
     let of_words = |first: usize, last: usize| {

@@ -22,7 +22,7 @@ pub enum Move {
     },
     /// Tool calls, side by side; one alone in the ticket and react protocols.
     Call {
-        /// At least one, but for a script that waits for earlier calls.
+        /// At least one, except for a script that waits for earlier calls.
         calls: Vec<ToolCall>,
     },
     /// A task for a child run.

@@ -28,7 +28,7 @@ impl RunMachine {
         self.advance(now);
     }
 
-    /// Why an interpreter may not go on with these calls.
+    /// Why an interpreter may not continue with these calls.
     fn refused_reply(&self, calls: &[ToolCall]) -> Option<Violation> {
         let script = self.state.calls.script.as_ref()?;
         if script.in_doubt && !script.has_news() {

@@ -127,7 +127,7 @@ fn is_same_word(one: &str, other: &str) -> bool {
     short == long || (short.len() >= 3 && long.starts_with(short)) || is_slip(short, long)
 }
 
-/// Whether one text is the other one with a slip. `unlock` is none of `lock`.
+/// Whether one text is the other one with a slip. `unlock` is not a slip of `lock`.
 fn is_slip(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let is_opposite = OPPOSITES.iter().any(|prefix| long.strip_prefix(prefix) == Some(short));

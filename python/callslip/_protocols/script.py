@@ -37,5 +37,5 @@ class ScriptProtocol(Protocol):
 
     @property
     def _grace(self) -> float:
-        # Outcomes that come together are told together.
+        # The interpreter receives outcomes of the same moment in one step.
         return 0.002

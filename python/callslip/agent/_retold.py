@@ -12,7 +12,7 @@ from callslip.agent._sent_tools import SentTools
 from callslip.models.native._turns import Call, Result, Text, Turn, TurnItem
 from callslip.parts import Said, said_with
 
-__all__ = ["Retold", "Words", "read_out", "retell"]
+__all__ = ["Retold", "Words", "no_thought", "read_out", "retell"]
 
 _REFUSED = "Your reply was not executed:"
 """How the feedback on a reply begins."""
@@ -32,7 +32,8 @@ class Retold(NamedTuple):
     said: Said
 
 
-def _no_thought(tool: str) -> str:  # noqa: ARG001  # every tool
+def no_thought(tool: str) -> str:  # noqa: ARG001  # every tool
+    """Return an empty text: the prompt has no example with thoughts."""
     return ""
 
 
@@ -50,7 +51,7 @@ class Words:
     protocol: Protocol
     tools: SentTools
     reminder: str = ""
-    thought_of: Callable[[str], str] = _no_thought
+    thought_of: Callable[[str], str] = no_thought
 
     def calls(
         self, text: str, calls: Sequence[Call], results: Mapping[str, Result], number: int

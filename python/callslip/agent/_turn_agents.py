@@ -15,7 +15,7 @@ from callslip._protocols.protocol import Protocol
 from callslip.agent._agent import Agent
 from callslip.agent._one_move import OneMoveAgent
 from callslip.agent._options import accepted_options
-from callslip.agent._retold import Words
+from callslip.agent._retold import Words, no_thought
 from callslip.agent._sent_tools import ANSWER_TOOL, SentTools, sent_tools
 from callslip.errors import TemplateError, UsageError
 from callslip.limits import Limits
@@ -223,6 +223,8 @@ def _thoughts(agent: Agent[Any]) -> Callable[[str], str]:
     Clients send calls without thoughts, but a model repeats the form that the example shows. The
     function returns an empty text if the prompt has no such example.
     """
+    if agent.protocol.examples is not True or not agent.protocol._answers_in_json:
+        return no_thought
     setup = agent._setup
     tools = setup.toolbox.tool_set
     names = tools.names()
@@ -236,8 +238,7 @@ def _thoughts(agent: Agent[Any]) -> Callable[[str], str]:
         reply = next((content for role, content in shown if role == "assistant"), "{}")
         return str(json.loads(reply).get("thought", ""))
 
-    has_thoughts = agent.protocol.examples is True and agent.protocol._answers_in_json
-    return thought_of if has_thoughts else lambda _: ""
+    return thought_of
 
 
 def _examples(agent: Agent[Any]) -> list[dict[str, str]]:

@@ -36,7 +36,7 @@ class Served:
         engine: Makes turns of requests with tools.
         line: The requests that wait for it.
         is_live: Whether answers may be sent before their end.
-        is_verbose: Whether clients and the log are told of repairs and violations.
+        is_verbose: Whether clients and the log receive repairs and violations.
     """
 
     name: str

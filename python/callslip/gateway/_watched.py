@@ -1,4 +1,4 @@
-"""Answers that observers of the process are told of, such as OpenTelemetry's."""
+"""Answers for the observers of the process, such as OpenTelemetry's."""
 
 from __future__ import annotations
 

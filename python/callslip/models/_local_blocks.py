@@ -67,8 +67,8 @@ class _Blocks:
         """Take an event of the server.
 
         Returns:
-            The text that it adds, and the grammar of what follows if the reply is to go on with one
-            more call behind that text.
+            The text that it adds, and the grammar of the rest if one more call is to follow that
+            text.
         """
         content: str = event["content"]
         known: list[Mapping[str, Any]] = event.get("completion_probabilities") or []

@@ -14,8 +14,8 @@ _SEEDS = 2**32 - 1
 class Seeds:
     """Draws a seed for each request of a model, from any thread.
 
-    With one seed for all requests, each reply would begin with the same draws: what one run is
-    unlucky with, all are.
+    With one seed for all requests, each reply would begin with the same draws, and all runs would
+    fail alike.
 
     Args:
         seed: The seed of the model.

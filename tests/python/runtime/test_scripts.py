@@ -1,4 +1,4 @@
-"""Runs of scripts: what they call, what they are told, and how they end."""
+"""Runs of scripts: their calls, the outcomes that they receive, and their ends."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-//! Runs of scripts: an interpreter asks for calls, is told their outcomes as they come, and one wrong call is refused alone.
+//! Runs of scripts: an interpreter asks for calls, receives each outcome, and a wrong call is refused alone.
 
 use crate::kit::{machine, ok, reply, take_log};
 use crate::resume::{reread, text};

@@ -21,7 +21,7 @@ struct Chains<'a> {
     asked: Vec<usize>,
     told: usize,
     begun: bool,
-    /// What a script computes depends on all that it was told, in order.
+    /// A script computes the same only from the same outcomes in the same order.
     sum: u64,
 }
 
